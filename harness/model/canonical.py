@@ -1,0 +1,102 @@
+"""Canonical bytes (RFC 8785) and their strict reading.
+
+Rules:
+    * What is hashed holds objects, arrays, strings, booleans, null and integers within 2**53 - 1.
+      No float, no duplicate key, no NaN, no lone surrogate.
+    * Every object names its kind and version in `_type`, so that two kinds never share a digest.
+    * One accepted spelling: on reading, bytes that differ from their canonical form are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import rfc8785
+
+from harness.errors import InputError
+
+Json: TypeAlias = None | bool | int | str | Sequence["Json"] | Mapping[str, "Json"]
+JsonObject: TypeAlias = Mapping[str, Json]
+
+MAX_DEPTH = 64
+
+
+def canonical_bytes(value: JsonObject) -> bytes:
+    """Serialise by RFC 8785.
+
+    Raises:
+        InputError: a float, an integer beyond 2**53 - 1, a lone surrogate, or a non-string key.
+    """
+    _refuse_floats(value, 0)
+    try:
+        return rfc8785.dumps(cast("Any", value))
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError, ValueError) as error:
+        raise InputError(f"canonical form: {error}") from error
+
+
+def parse_canonical(data: bytes, kind: str, *, key: str = "_type") -> dict[str, Any]:
+    """Read canonical bytes of one kind.
+
+    Args:
+        data: the exact bytes, as stored.
+        kind: the expected value of the member `key`.
+        key: the member that names the kind.
+
+    Raises:
+        InputError: not JSON, not canonical, not an object, or of another kind.
+    """
+    value = parse_json(data)
+    if not isinstance(value, dict):
+        raise InputError(f"{kind}: expected an object, got {type(value).__name__}")
+    if value.get(key) != kind:
+        raise InputError(f"{kind}: expected {key} {kind!r}, got {value.get(key)!r:.100}")
+    if canonical_bytes(value) != data:
+        raise InputError(f"{kind}: bytes are not in canonical form (RFC 8785)")
+    return value
+
+
+def parse_json(data: bytes) -> Any:
+    """Read strict JSON: UTF-8, no duplicate keys, no floats, no NaN, bounded depth.
+
+    Raises:
+        InputError: anything else.
+    """
+    try:
+        value = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_no_duplicates,
+            parse_float=_no_float,
+            parse_constant=_no_float,
+        )
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"json: {error}"[:200]) from error
+    _refuse_floats(value, 0)
+    return value
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"duplicate key {name!r:.80}")
+        found[name] = value
+    return found
+
+
+def _no_float(text: str) -> Any:
+    raise ValueError(f"number {text:.40} is not an integer")
+
+
+def _refuse_floats(value: Any, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise InputError(f"canonical form: nested deeper than {MAX_DEPTH}")
+    if isinstance(value, float):
+        raise InputError(f"canonical form: expected an integer, got the float {value!r}")
+    if isinstance(value, Mapping):
+        for item in value.values():
+            _refuse_floats(item, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _refuse_floats(item, depth + 1)

@@ -1,0 +1,193 @@
+"""How a run ended: a value, decided from facts by one pure function; never from log text.
+
+A recipe that fails is an outcome, not an error. `infra-failure` says that the harness or the
+engine failed around the recipe; it is never a verdict on the recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+OutcomeKind = Literal[
+    "passed",
+    "failed",
+    "signalled",
+    "timeout",
+    "oom",
+    "output-limit",
+    "disk-limit",
+    "infra-failure",
+    "interrupted",
+    "cancelled",
+]
+
+EXIT_CODES: Mapping[OutcomeKind, int] = {
+    "passed": 0,
+    "failed": 1,
+    "signalled": 1,
+    "timeout": 1,
+    "oom": 1,
+    "output-limit": 1,
+    "disk-limit": 1,
+    "infra-failure": 6,
+    "interrupted": 130,
+    "cancelled": 130,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        kind: one of `OutcomeKind`.
+        step: index of the step it is about; None when it is about the whole run.
+        code: exit status for `failed`, signal number for `signalled`.
+        cause: a short fixed text: why it timed out, or what failed around the recipe.
+    """
+
+    kind: OutcomeKind
+    step: int | None = None
+    code: int | None = None
+    cause: str = ""
+
+    def __str__(self) -> str:
+        if self.kind in ("failed", "signalled") and self.code is not None:
+            base = f"{self.kind}({self.code})"
+        elif self.cause:
+            return f"{self.kind}({self.cause})"
+        else:
+            base = self.kind
+        return f"{base}: {self.cause}" if self.cause else base
+
+    @property
+    def exit_code(self) -> int:
+        """Return the command's exit code for this outcome."""
+        return EXIT_CODES[self.kind]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON members."""
+        return {"kind": self.kind, "step": self.step, "code": self.code, "cause": self.cause}
+
+
+def parse_outcome(value: Mapping[str, Any]) -> Outcome:
+    """Read what `Outcome.to_json` wrote."""
+    return Outcome(kind=value["kind"], step=value["step"], code=value["code"], cause=value["cause"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """What init reported of one step: exactly one of `exit` and `signal` is set.
+
+    Attributes:
+        index: position in the recipe, from 0.
+        exit: exit status; 126 and 127 when it could not be executed (then `exec_errno` is set).
+        signal: number of the signal that ended it.
+        exec_errno: errno of the failed execve, else 0.
+        duration_ms: on init's monotonic clock.
+    """
+
+    index: int
+    exit: int | None
+    signal: int | None
+    exec_errno: int
+    duration_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON members."""
+        return {
+            "index": self.index,
+            "exit": self.exit,
+            "signal": self.signal,
+            "execErrno": self.exec_errno,
+            "durationMs": self.duration_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that the host saw of one run, before any judgement.
+
+    Attributes:
+        steps_planned: number of steps of the recipe.
+        steps: reports of init, in order.
+        finished: init said that it was done and held.
+        stop_reason: why the host itself ended it: `` (did not), wall, idle, output, disk,
+            interrupt, cancel.
+        outer_deadline: init's own deadline ended the payload.
+        oom_kills: kills by the memory cgroup; None when the host can't show them.
+        engine_oom: the engine's own flag.
+        infra: why the surroundings failed; empty when they did not.
+        checks_run: checks counted in the test report; None without a report.
+        checks_failed: checks that failed in it.
+        report_problem: why a declared report can't be counted; empty when it can.
+    """
+
+    steps_planned: int
+    steps: tuple[StepReport, ...]
+    finished: bool
+    stop_reason: str = ""
+    outer_deadline: bool = False
+    oom_kills: int | None = None
+    engine_oom: bool = False
+    infra: str = ""
+    checks_run: int | None = None
+    checks_failed: int = 0
+    report_problem: str = ""
+
+
+_STOPS: Mapping[str, OutcomeKind] = {
+    "wall": "timeout",
+    "idle": "timeout",
+    "output": "output-limit",
+    "disk": "disk-limit",
+    "interrupt": "interrupted",
+    "cancel": "cancelled",
+}
+
+
+def classify_outcome(facts: Facts) -> Outcome:
+    """Decide the outcome. Never raises, never `passed` unless every step ran and exited 0.
+
+    Order: what the host itself did, then what surrounded the run, then the memory cgroup, then
+    the payload's own status, then whether anything was checked.
+    """
+    last = facts.steps[-1] if facts.steps else None
+    at = last.index if last else None
+    if facts.stop_reason in _STOPS:
+        cause = facts.stop_reason if facts.stop_reason in ("wall", "idle") else ""
+        return Outcome(kind=_STOPS[facts.stop_reason], step=at, cause=cause)
+    if facts.outer_deadline:
+        return Outcome(kind="timeout", step=at, cause="outer deadline")
+    unclean = last is not None and (last.signal is not None or last.exit != 0)
+    oom_seen = bool(facts.oom_kills) or facts.engine_oom
+    if oom_seen and (unclean or not facts.finished):
+        return Outcome(kind="oom", step=at)
+    if facts.infra:
+        return Outcome(kind="infra-failure", step=at, cause=facts.infra)
+    if not facts.finished:
+        return Outcome(kind="infra-failure", step=at, cause="init ended without a report")
+    if last is None:
+        return Outcome(kind="infra-failure", cause="no step was started")
+    if last.exec_errno:
+        return Outcome(kind="failed", step=at, code=last.exit, cause="could not be executed")
+    if last.signal is not None:
+        return Outcome(kind="signalled", step=at, code=last.signal)
+    if last.exit != 0:
+        return Outcome(kind="failed", step=at, code=last.exit)
+    every_step_ran = [step.index for step in facts.steps] == list(range(facts.steps_planned))
+    if not every_step_ran or any(step.exit != 0 for step in facts.steps):
+        return Outcome(kind="infra-failure", step=at, cause="steps are missing from the report")
+    return _classify_checks(facts, at)
+
+
+def _classify_checks(facts: Facts, at: int | None) -> Outcome:
+    if facts.report_problem:
+        return Outcome(kind="failed", step=at, cause=facts.report_problem)
+    if facts.checks_run == 0:
+        return Outcome(kind="failed", step=at, cause="nothing was checked")
+    if facts.checks_failed:
+        return Outcome(kind="failed", step=at, cause="the report counts failed checks")
+    return Outcome(kind="passed", step=at)

@@ -4,7 +4,7 @@ Rules:
     * An error has a stable `code`, an `exit_code`, and a `hint` that says what to do.
     * Messages are lower case, object first: "expected X, got Y". Worker output is never in one.
     * A recipe that fails is an `Outcome`, not an error.
-    * Only `HarnessError` leaves a public function; adapters translate foreign errors and chain them.
+    * Only `HarnessError` leaves a public function; adapters translate foreign errors.
     * A wrong call order is `RuntimeError`: a bug of ours, never confused with an attack.
 """
 

@@ -17,7 +17,7 @@ import rfc8785
 
 from harness.errors import InputError
 
-Json: TypeAlias = None | bool | int | str | Sequence["Json"] | Mapping[str, "Json"]
+Json: TypeAlias = bool | int | str | Sequence["Json"] | Mapping[str, "Json"] | None
 JsonObject: TypeAlias = Mapping[str, Json]
 
 MAX_DEPTH = 64

@@ -32,6 +32,9 @@ from harness.model.tree import LoadFolder, Node, look_up, parse_node, replace_pa
 CHANGESET_KIND = "harness/changeset/v1"
 BY_PRODUCTS_KIND = "harness/by-products/v1"
 
+SPACE, DELETE = 0x20, 0x7F
+"""Bytes below the first, and the second, are ASCII control characters."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -223,10 +226,7 @@ def find_obstacles(changeset: Changeset, tree: frozenset[bytes]) -> tuple[tuple[
     for change in changeset.changes:
         if touches_git(change.path):
             found.append((change.path, "is at or below a git folder, under any of its spellings"))
-        if any(
-            ord(character) < 0x20 or ord(character) == 0x7F
-            for character in change.path.decode("utf-8", "surrogateescape")  # noqa: PLR2004
-        ):
+        if any(byte < SPACE or byte == DELETE for byte in change.path):
             found.append((change.path, "has a control character in its name"))
         if any(change.path.startswith(link + b"/") for link in links):
             found.append((change.path, "lies below a symlink of the same change"))
@@ -238,8 +238,7 @@ def find_escaping_link(path: bytes, target: bytes) -> str:
     """Return why a symlink may not land, or an empty text."""
     if link_escapes(path, target):
         return "is a symlink that points outside the project"
-    first = target.split(b"/")
-    if any(touches_git(name) for name in first if name):
+    if touches_git(target):
         return "is a symlink that points into a git folder"
     return ""
 

@@ -26,7 +26,7 @@ def parse_time(text: object) -> datetime:
     if not isinstance(text, str) or not _FORM.fullmatch(text):
         raise InputError(f"time: expected YYYY-MM-DDTHH:MM:SS.mmmZ, got {text!r:.60}")
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return datetime.fromisoformat(text)
     except ValueError as error:
         raise InputError(f"time: {error}") from error
 

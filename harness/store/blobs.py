@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from harness.errors import StateError, VerificationError
 from harness.model.digest import PREFIX, Digest, digest_of
@@ -116,7 +116,7 @@ class BlobWriter:
         self._descriptor = -1
         self.size = 0
 
-    def __enter__(self) -> BlobWriter:
+    def __enter__(self) -> Self:
         try:
             self._beside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

@@ -1,14 +1,15 @@
 """The host's state folder: where it is, what is in it, who may look.
 
-STATE/                      mode 0700; $HARNESS_STATE, else $XDG_STATE_HOME/sealed-harness
-  host/                     host key and its public form
-  ledger/                   entries.jsonl, checkpoint, frontier
-  objects/                  blobs by digest
-  images.lock               image name -> content id
-  layers/N/                 snapshot layers (read-only below workers), with their lists
-  projects/ID/              root, stat cache, apply journal
-  runs/RUN/                 workspace of a run, its logs, its records
-  engine/                   an engine of our own, where `harness setup` started one
+The root is $HARNESS_STATE, else $XDG_STATE_HOME/sealed-harness, with mode 0700. In it:
+
+- `host/`: host key and its public form
+- `ledger/`: entries.jsonl, checkpoint, frontier
+- `objects/`: blobs by digest
+- `images.lock`: image name -> content id
+- `layers/N/`: snapshot layers (read-only below workers), with their lists
+- `projects/ID/`: root, stat cache, apply journal
+- `runs/RUN/`: workspace of a run while it lasts
+- `engine/`: an engine of our own, where `harness setup` started one
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, BinaryIO, Literal, Protocol
@@ -290,26 +290,18 @@ class BuildSpec:
     labels: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageConfig:
-    """The config written into an image.
-
-    Attributes:
-        labels: all labels.
-        env: all of the environment.
-        entrypoint: program that is pid 1.
-    """
-
-    labels: Mapping[str, str]
-    env: Mapping[str, str]
-    entrypoint: tuple[str, ...]
-
-
 class ImageEngine(Engine, Protocol):
-    """What building images needs on top. Only `import_image` and `commit` take minutes."""
+    """What building images needs on top. Only `load_image` and `save_image` take minutes."""
 
-    def import_image(self, tar: BinaryIO) -> Digest:
-        """Make an image without a name from a root file system's tar and return its id."""
+    def load_image(self, archive: Iterable[bytes]) -> None:
+        """Load images from a `docker save` archive; their ids follow from its bytes."""
+
+    def save_image(self, image_id: Digest) -> Iterator[bytes]:
+        """Yield the `docker save` archive of an image, in pieces.
+
+        Raises:
+            ImageMissingError: it is not there.
+        """
 
     def create_build_container(self, build: BuildSpec) -> str:
         """Make a build container and return its id; it is not started.
@@ -320,9 +312,6 @@ class ImageEngine(Engine, Protocol):
 
     def copy_in(self, container: str, path: str, tar: BinaryIO) -> None:
         """Unpack a tar archive below a folder of a container that is not running."""
-
-    def commit(self, container: str, config: ImageConfig) -> Digest:
-        """Make an image without a name from a container and return its id."""
 
     def tag(self, image_id: Digest, name: str) -> None:
         """Point a name (`repository:tag`) at an image."""

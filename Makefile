@@ -1,0 +1,42 @@
+# Two commands do all the set-up: `make demo` and `make test`. `make help` lists the rest.
+
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+STATE  := $(CURDIR)/.test/state
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types contracts unit format clean
+
+help:  ## List the targets.
+	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: $(VENV)/ready  ## Set everything up and do the main job once, on a real project.
+	@$(VENV)/bin/harness demo --yes
+
+test: $(VENV)/ready  ## Run every test, real engine included, and stop the engine it started.
+	@.ci/lane check 3 $(MAKE) --no-print-directory lint types contracts unit
+	@HARNESS_STATE=$(STATE) .ci/lane engine 18 .ci/engine-tests
+
+check: $(VENV)/ready  ## Lint, types, layer contracts and unit tests: under 3 minutes, no engine.
+	@.ci/lane check 3 $(MAKE) --no-print-directory lint types contracts unit
+
+lint: $(VENV)/ready
+	@$(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .
+
+types: $(VENV)/ready
+	@$(VENV)/bin/mypy
+
+contracts: $(VENV)/ready
+	@$(VENV)/bin/lint-imports --no-timing
+
+unit: $(VENV)/ready
+	@$(PYTHON) -m pytest -q tests/unit tests/architecture
+
+format: $(VENV)/ready  ## Format the code.
+	@$(VENV)/bin/ruff check --quiet --fix . ; $(VENV)/bin/ruff format --quiet .
+
+clean:  ## Remove what make made here; `harness setup --undo` takes back the rest.
+	rm -rf $(VENV) .test .demo build dist
+
+$(VENV)/ready: pyproject.toml .ci/venv
+	@.ci/venv $(VENV)

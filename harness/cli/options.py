@@ -1,0 +1,68 @@
+"""Options that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from harness.errors import InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def project_option(command: F) -> F:
+    """Add `-C/--project`."""
+    return click.option(
+        "-C",
+        "--project",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path(),
+        show_default="here, or the nearest folder above with a harness.yaml",
+        help="The project's folder.",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """Add `--json`."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON for programs, nothing else."
+    )(command)
+
+
+def parameter_option(command: F) -> F:
+    """Add `-p/--param NAME=VALUE`, many times."""
+    return click.option(
+        "-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A recipe parameter."
+    )(command)
+
+
+def parse_parameters(items: tuple[str, ...]) -> dict[str, str]:
+    """Read `NAME=VALUE` items.
+
+    Raises:
+        InputError: an item without `=`, or a name given twice.
+    """
+    chosen: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise InputError(f"--param: expected NAME=VALUE, got {item!r:.80}")
+        if name in chosen:
+            raise InputError(f"--param: {name} is given twice")
+        chosen[name] = value
+    return chosen
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value, ASCII only, so that no character can hide."""
+    click.echo(json.dumps(value, ensure_ascii=True, indent=2))
+
+
+def is_terminal() -> bool:
+    """Tell whether a person can be asked: both ends are a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -24,9 +24,6 @@ MAX_INTEGER = 2**53 - 1
 """The largest integer that canonical JSON can carry (RFC 8785, section 3.2.2.3)."""
 
 _WORDS: dict[str, Scalar] = {"true": True, "false": False, "null": None, "": None}
-_BOOLEAN = re.compile(r"yes|no|on|off|y|n|true|false", re.IGNORECASE)
-_NULL = re.compile(r"~|null", re.IGNORECASE)
-_SPECIAL = re.compile(r"<<|=")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,15}")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,15})\.[0-9]{1,15}")
 _NUMBER_LIKE = r"""[-+]?(?:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import yaml
 
@@ -138,11 +138,22 @@ def _place_at(text: str, index: int) -> Place:
     return Place(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index))
 
 
+class _Mark(Protocol):
+    """A place as PyYAML counts it: from 0."""
+
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def column(self) -> int: ...
+
+
+def _place_of(mark: _Mark | None) -> Place:
+    return START if mark is None else Place(mark.line + 1, mark.column + 1)
+
+
 def _note_syntax(error: yaml.MarkedYAMLError, mistakes: Mistakes) -> None:
-    place = START
-    mark = error.problem_mark or error.context_mark
-    if isinstance(mark, yaml.Mark):
-        place = Place(mark.line + 1, mark.column + 1)
+    place = _place_of(error.problem_mark or error.context_mark)
     problem = (error.problem or "cannot be read").lower()
     fix = _FIXES.get(error.context or "", _FIXES.get(problem, ""))
     mistakes.add(place, f"yaml: {problem}", fix)
@@ -170,7 +181,7 @@ class _Builder:
     open: list[_Open] = field(default_factory=list)
 
     def take(self, event: yaml.Event) -> None:
-        place = self.last = Place(event.start_mark.line + 1, event.start_mark.column + 1)
+        place = self.last = _place_of(event.start_mark)
         if isinstance(event, yaml.DocumentStartEvent):
             self._start_document(event, place)
         elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from harness.errors import InputError, Issue
+from harness.model.units import Unit, spell_amount
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -81,6 +82,32 @@ FLOOR: Mapping[str, int] = {
 """Below these a worker can't start, or the kernel rounds."""
 
 
+SPELLING: Mapping[str, tuple[str, Unit]] = {
+    "cpu_millis": ("cpus", "cpus"),
+    "memory_bytes": ("memory", "size"),
+    "pids": ("pids", "count"),
+    "open_files": ("open_files", "count"),
+    "file_bytes": ("file_size", "size"),
+    "tmp_bytes": ("tmp", "size"),
+    "shm_bytes": ("shm", "size"),
+    "workspace_bytes": ("workspace", "size"),
+    "output_bytes": ("output", "size"),
+    "wall_ms": ("wall", "time"),
+    "idle_ms": ("idle", "time"),
+}
+"""How each limit is called in recipe and policy files, and in which unit it is written."""
+
+
+def spell_limit(name: str, value: int) -> str:
+    """Return a limit's value as a file would have it: `512MiB`, `10m`, `1.5`.
+
+    Args:
+        name: field name of `Limits`.
+        value: its value.
+    """
+    return spell_amount(SPELLING[name][1], value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
     """The part of a policy that is sealed.
@@ -125,27 +152,50 @@ def tighten(above: Limits, wanted: Mapping[str, int], where: Mapping[str, str]) 
     """
     issues: list[Issue] = []
     for name, value in wanted.items():
-        ceiling = getattr(above, name)
-        place = where.get(name, name)
-        if name == "idle_ms":
-            wider = ceiling != 0 and (value == 0 or value > ceiling)
-        else:
-            wider = value > ceiling
-        if wider:
+        word, place = SPELLING[name][0], where.get(name, name)
+        got = spell_limit(name, value)
+        if _is_wider(name, value, getattr(above, name)):
+            most = spell_limit(name, getattr(above, name))
             issues.append(
                 Issue(
-                    message=f"limit {name}: expected at most {ceiling}, got {value}",
+                    message=f"limit {word}: expected at most {most}, got {got}",
                     where=place,
                     fix="a recipe can only tighten its policy, a policy only what is above it",
                 )
             )
         if value < FLOOR[name]:
+            least = spell_limit(name, FLOOR[name])
             issues.append(
-                Issue(
-                    message=f"limit {name}: expected at least {FLOOR[name]}, got {value}",
-                    where=place,
-                )
+                Issue(message=f"limit {word}: expected at least {least}, got {got}", where=place)
             )
     if issues:
         raise InputError("limits are out of bounds", issues=tuple(issues))
     return replace(above, **wanted)
+
+
+def _is_wider(name: str, value: int, above: int) -> bool:
+    if name == "idle_ms":  # 0 switches it off: the widest of all
+        return above != 0 and (value == 0 or value > above)
+    return value > above
+
+
+def stricter(above: Isolation, below: Isolation) -> Isolation:
+    """Return what both levels permit: of each member the stricter value.
+
+    Args:
+        above: the host's policy, say.
+        below: the project's.
+    """
+    limits = {
+        name: getattr(above.limits, name)
+        if _is_wider(name, getattr(below.limits, name), getattr(above.limits, name))
+        else getattr(below.limits, name)
+        for name in SPELLING
+    }
+    return Isolation(
+        limits=Limits(**limits),
+        tmp_exec=above.tmp_exec and below.tmp_exec,
+        allow_scripts=above.allow_scripts and below.allow_scripts,
+        admit_secrets=tuple(name for name in below.admit_secrets if name in above.admit_secrets),
+        workspace=below.workspace if above.workspace == "auto" else above.workspace,
+    )

@@ -102,7 +102,8 @@ class ByProduct:
         op: add, delete or modify.
         kind: file, symlink, folder, fifo, socket, character-device or block-device.
         size: bytes, 0 where there are none.
-        reason: outside-writable, ignored, output, git, or not-importable.
+        reason: outside-writable, ignored, output, git, too-large, or not-importable. A new folder
+            that is ignored or git's stands for all it holds.
     """
 
     path: bytes

@@ -16,6 +16,11 @@ from harness.errors import InputError
 
 MAX_NAME = 255
 MAX_PATH = 4095
+MAX_DEPTH = 256
+"""Most names in one path; far beyond real trees, and safe for code that recurses by folder."""
+
+STAGE_PREFIX = b".harness-apply-"
+"""How the name of an apply's staging folder begins; such a name is never part of a tree."""
 
 # Names that git resolves to `.git` on some file system: HFS+ ignores these code points, NTFS has
 # the short name git~1 and ignores trailing dots and spaces (CVE-2014-9390, CVE-2019-1352).
@@ -25,14 +30,17 @@ _IGNORED_BY_HFS = dict.fromkeys(
 
 
 def parse_path(path: bytes) -> bytes:
-    """Check a path: relative, no empty, `.` or `..` name, no NUL, within kernel bounds.
+    """Check a path: relative, no empty, `.` or `..` name, no NUL, within bounds.
 
     Raises:
         InputError: the path is not of this form.
     """
     if not path or len(path) > MAX_PATH:
         raise InputError(f"path: expected 1 to {MAX_PATH} bytes, got {len(path)}")
-    for name in path.split(b"/"):
+    names = path.split(b"/")
+    if len(names) > MAX_DEPTH:
+        raise InputError(f"path: expected at most {MAX_DEPTH} names, got {len(names)}")
+    for name in names:
         parse_name(name)
     return path
 

@@ -68,6 +68,32 @@ def link_at(source: bytes, target: bytes, *, source_fd: int, target_fd: int) -> 
     """
     pass_failpoint("link.before")
     os.link(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
+    pass_failpoint("link.after")
+
+
+def make_folder_at(name: bytes, *, folder_fd: int, mode: int) -> None:
+    """Make a folder relative to a held handle; the umask takes its part of the mode.
+
+    Raises:
+        OSError: as `os.mkdir`; something of that name is there already.
+    """
+    pass_failpoint("mkdir.before")
+    os.mkdir(name, mode, dir_fd=folder_fd)
+    pass_failpoint("mkdir.after")
+
+
+def remove_at(name: bytes, *, folder_fd: int, folder: bool = False) -> None:
+    """Remove a file or symlink, or an empty folder, relative to a held handle.
+
+    Raises:
+        OSError: as `os.unlink` or `os.rmdir`.
+    """
+    pass_failpoint("remove.before")
+    if folder:
+        os.rmdir(name, dir_fd=folder_fd)
+    else:
+        os.unlink(name, dir_fd=folder_fd)
+    pass_failpoint("remove.after")
 
 
 def write_all(descriptor: int, data: bytes) -> None:

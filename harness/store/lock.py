@@ -33,13 +33,19 @@ def hold_lock(path: Path, *, wait_seconds: float, busy: str) -> Iterator[None]:
     except OSError as error:
         raise state_error(f"lock {path.name}", error) from error
     try:
-        _acquire(descriptor, time.monotonic() + wait_seconds, busy)
+        acquire_lock(descriptor, wait_seconds=wait_seconds, busy=busy)
         yield
     finally:
         os.close(descriptor)
 
 
-def _acquire(descriptor: int, deadline: float, busy: str) -> None:
+def acquire_lock(descriptor: int, *, wait_seconds: float, busy: str) -> None:
+    """Lock an open file or folder; closing the descriptor frees it.
+
+    Raises:
+        StateError: another process holds it until the deadline, or it can't be locked.
+    """
+    deadline = time.monotonic() + wait_seconds
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

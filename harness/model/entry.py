@@ -31,6 +31,19 @@ VERBS: tuple[EntryVerb, ...] = (
     "build",
 )
 Phase = Literal["intent", "done"]
+PHASES: tuple[Phase, ...] = ("intent", "done")
+
+_MEMBERS = {
+    "_type": str,
+    "seq": int,
+    "time": str,
+    "prev": str,
+    "verb": str,
+    "phase": str,
+    "project": str,
+    "body": dict,
+    "notes": dict,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +58,7 @@ class Entry:
         phase: intent or done.
         project: project id, or empty for what belongs to the host (an image build).
         body: members of the verb, all strings, integers, booleans, lists and objects.
-        notes: what the log itself noticed: `tornBytes`, `clockStepMs`.
+        notes: what the log itself noticed: `clockStepMs`, `tornBytes` and `tornDigests`.
     """
 
     seq: int
@@ -85,27 +98,32 @@ def parse_entry(line: bytes) -> Entry:
     """Read one line without its newline.
 
     Raises:
-        InputError: not canonical or malformed.
+        InputError: not canonical, malformed, or with unknown or missing members.
     """
     if len(line) > MAX_ENTRY:
         raise InputError(f"ledger entry: expected at most {MAX_ENTRY} bytes, got {len(line)}")
     value = parse_canonical(line, ENTRY_KIND)
-    try:
-        if value["verb"] not in VERBS or value["phase"] not in ("intent", "done"):
-            raise InputError(f"ledger entry: unknown verb {value['verb']!r:.40} or phase")
-        entry = Entry(
-            seq=value["seq"],
-            time=value["time"],
-            prev=parse_digest(value["prev"]),
-            verb=value["verb"],
-            phase=value["phase"],
-            project=value["project"],
-            body=value["body"],
-            notes=value["notes"],
-        )
-        parse_time(entry.time)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"ledger entry: malformed: {error!r}"[:200]) from error
-    if entry.to_bytes() != line:
+    if value.keys() != _MEMBERS.keys():
         raise InputError("ledger entry: has unknown or missing members")
-    return entry
+    for name, expected in _MEMBERS.items():
+        # type(), not isinstance(): in Python true is an integer too.
+        if type(value[name]) is not expected:
+            raise InputError(
+                f"ledger entry: expected {name} of type {expected.__name__}, "
+                f"got {type(value[name]).__name__}"
+            )
+    if value["verb"] not in VERBS or value["phase"] not in PHASES:
+        raise InputError(f"ledger entry: unknown verb {value['verb']!r:.40} or phase")
+    if value["seq"] < 0:
+        raise InputError(f"ledger entry: expected a seq from 0, got {value['seq']}")
+    parse_time(value["time"])
+    return Entry(
+        seq=value["seq"],
+        time=value["time"],
+        prev=parse_digest(value["prev"]),
+        verb=value["verb"],
+        phase=value["phase"],
+        project=value["project"],
+        body=value["body"],
+        notes=value["notes"],
+    )

@@ -1,0 +1,241 @@
+"""Reading lines against a signed checkpoint, and naming the first one that is wrong.
+
+Obligations, for every line that the checkpoint covers:
+    1. it is one canonical entry ended by a newline;
+    2. its position and its link to the line before are right;
+    3. its time and its note of a clock step agree;
+    4. the Merkle root over all of them is the signed one, and none is missing.
+
+Lines beyond the checkpoint were written by a process that died before it could sign: whole ones
+are entries (the next checkpoint covers them), and what follows the last whole one is a torn tail.
+A tail that is longer than one line, or more than one, is not what an interrupted append leaves,
+and is refused.
+
+Lines are read one at a time with one line of look-ahead: memory does not grow with the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from harness.errors import InputError, LedgerBrokenError
+from harness.ledger.chain import (
+    MAX_LINE,
+    Head,
+    hash_text,
+    parse_line,
+    why_not_next,
+    why_not_then,
+)
+from harness.ledger.merkle import leaf_hash
+from harness.ledger.note import Checkpoint
+from harness.model.digest import PREFIX, Digest
+from harness.model.entry import Entry
+from harness.store.durable import state_error
+
+_CHANGED = "was changed or put in after it was written: the line after it does not follow it"
+_ROOT = (
+    "expected root {expected}, got {got}: this line was changed, or an earlier one together with "
+    "every link after it"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerReport:
+    """What a full check of a ledger found right.
+
+    Attributes:
+        size: number of entries, also those that no checkpoint covers yet.
+        root: Merkle root over them.
+        time: RFC 3339 time of the last one; empty when there is none.
+        checkpoint: the signed note as it is on the disk; empty before the first append.
+        warnings: clock steps, torn tails, entries without a checkpoint; each names its line.
+    """
+
+    size: int
+    root: Digest
+    time: str
+    checkpoint: str
+    warnings: tuple[str, ...]
+
+
+class Walk:
+    """One pass over the lines; iterate to the end, then look at `head` and `tail`.
+
+    An entry is given out before the lines after it were read: only when the iteration ended
+    without an error has every one of them been verified.
+
+    Args:
+        stream: the lines; None when there is no file.
+        checkpoint: verified already; None when there is none, which allows no lines at all.
+        end: how many bytes of the stream to read. Taken after the checkpoint was read, it lets
+            others append meanwhile.
+        start: where to begin. Its root is checked as soon as the checkpoint's size is reached.
+
+    Attributes:
+        head: after the last entry read.
+        tail: bytes after the last entry that are not entries.
+    """
+
+    def __init__(
+        self,
+        stream: BinaryIO | None,
+        checkpoint: Checkpoint | None,
+        *,
+        end: int,
+        start: Head | None = None,
+    ) -> None:
+        self.head = start or Head()
+        self.tail = 0
+        self._tail_goes_on = False
+        self._before: Head | None = None
+        self._stream = stream
+        self._checkpoint = checkpoint
+        self._end = end
+        self._position = self.head.length
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield the entries.
+
+        Raises:
+            LedgerBrokenError: names the first bad line, or what else does not fit.
+            StateError: the lines can't be read.
+        """
+        if self._checkpoint is None:
+            if self._end:
+                raise LedgerBrokenError("ledger: checkpoint is missing, but there are entries")
+            return
+        self._require_root(self._checkpoint)
+        yield from self._entries(self._checkpoint)
+        if self.head.tree.size < self._checkpoint.size:
+            raise _broken(
+                self.head.tree.size + 1,
+                f"is missing: the checkpoint covers {self._checkpoint.size} lines",
+            )
+        self.tail = self._end - self.head.length
+        if self._tail_goes_on:
+            raise _broken(
+                self.head.tree.size + 1,
+                f"expected an entry, got {self.tail} bytes that one interrupted append can't leave",
+            )
+
+    def _entries(self, checkpoint: Checkpoint) -> Iterator[Entry]:
+        if self._stream is None:
+            return
+        line = self._read_line(self._stream)
+        while line:
+            following = self._read_line(self._stream)
+            entry = self._check(line, following, checkpoint)
+            if entry is None:
+                self._tail_goes_on = bool(following)
+                return
+            self._before, self.head = self.head, self.head.after(line[:-1], entry.time)
+            self._require_root(checkpoint)
+            yield entry
+            line = following
+
+    def _check(self, line: bytes, following: bytes, checkpoint: Checkpoint) -> Entry | None:
+        """Return the line's entry; None when a torn tail begins here."""
+        covered = self.head.tree.size < checkpoint.size
+        number = self.head.tree.size + 1
+        try:
+            entry = parse_line(line)
+        except InputError as error:
+            if not covered:
+                return None
+            raise _broken(number, error.message) from error
+        reason = why_not_next(self.head, entry)
+        if reason and covered and self._blames_the_line_before(entry, line, following, checkpoint):
+            raise _broken(number - 1, _CHANGED)
+        reason = reason or why_not_then(self.head, entry)
+        if not reason:
+            return entry
+        if not covered:
+            return None
+        raise _broken(number, reason)
+
+    def _blames_the_line_before(
+        self, entry: Entry, line: bytes, following: bytes, checkpoint: Checkpoint
+    ) -> bool:
+        """Tell which of two lines that contradict each other is the wrong one.
+
+        The line before is wrong when this one is confirmed, by the line that follows or by the
+        signed root, and its own place is right: it only links to another line before it, or it
+        asks for the very place that the line before took.
+        """
+        if self._before is None:
+            return False
+        if entry.seq == self.head.tree.size == checkpoint.size - 1:
+            claimed = bytes.fromhex(entry.prev.removeprefix(PREFIX))
+            tree = self._before.tree.append(claimed).append(leaf_hash(line[:-1]))
+            return tree.root() == checkpoint.root
+        placed = entry.seq == self.head.tree.size or not why_not_next(self._before, entry)
+        return placed and _links_to(following, line)
+
+    def _require_root(self, checkpoint: Checkpoint) -> None:
+        tree = self.head.tree
+        if tree.size == checkpoint.size and tree.root() != checkpoint.root:
+            expected, got = hash_text(checkpoint.root), hash_text(tree.root())
+            raise _broken(tree.size, _ROOT.format(expected=expected, got=got))
+
+    def _read_line(self, stream: BinaryIO) -> bytes:
+        """Return the next line with its newline; cut off at the end, at most MAX_LINE bytes."""
+        try:
+            stream.seek(self._position)
+            line = stream.readline(min(MAX_LINE, self._end - self._position))
+        except OSError as error:
+            raise state_error("read entries.jsonl", error) from error
+        self._position += len(line)
+        return line
+
+
+def report_of(walk: Walk, *, covered: int, note: bytes | None) -> LedgerReport:
+    """Walk to the end and say what was found.
+
+    Args:
+        walk: over all lines, not begun yet.
+        covered: number of entries the checkpoint covers.
+        note: the checkpoint's bytes.
+
+    Raises:
+        LedgerBrokenError: names the first bad line.
+    """
+    warnings: list[str] = []
+    for entry in walk:
+        warnings.extend(_warnings_of(entry))
+    size = walk.head.tree.size
+    if size > covered:
+        warnings.append(
+            f"lines {covered + 1} to {size}: no checkpoint covers them yet; the next append signs"
+        )
+    if walk.tail:
+        warnings.append(
+            f"line {size + 1}: {walk.tail} torn bytes; the next append moves them aside"
+        )
+    return LedgerReport(
+        size=size,
+        root=hash_text(walk.head.tree.root()),
+        time=walk.head.time,
+        checkpoint=(note or b"").decode(),
+        warnings=tuple(warnings),
+    )
+
+
+def _warnings_of(entry: Entry) -> Iterator[str]:
+    if "clockStepMs" in entry.notes:
+        yield f"line {entry.seq + 1}: the clock had stepped back by {entry.notes['clockStepMs']} ms"
+    if "tornBytes" in entry.notes:
+        yield f"line {entry.seq + 1}: {entry.notes['tornBytes']} torn bytes were moved aside"
+
+
+def _links_to(following: bytes, line: bytes) -> bool:
+    try:
+        return parse_line(following).prev == hash_text(leaf_hash(line[:-1]))
+    except InputError:
+        return False
+
+
+def _broken(number: int, reason: str) -> LedgerBrokenError:
+    return LedgerBrokenError(f"ledger line {number}: {reason}")

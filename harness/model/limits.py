@@ -29,7 +29,7 @@ class Limits:
         tmp_bytes: size of /tmp.
         shm_bytes: size of /dev/shm.
         workspace_bytes: what a run may add to the workspace.
-        output_bytes: stdout and stderr together; reaching it ends the run.
+        output_bytes: stdout and stderr together; going over it ends the run.
         wall_ms: the whole operation, on the wall clock.
         idle_ms: the longest silence on both streams; 0 switches it off.
     """

@@ -151,43 +151,73 @@ _STOPS: Mapping[str, OutcomeKind] = {
 def classify_outcome(facts: Facts) -> Outcome:
     """Decide the outcome. Never raises, never `passed` unless every step ran and exited 0.
 
-    Order: what the host itself did, then what surrounded the run, then the memory cgroup, then
-    the payload's own status, then whether anything was checked.
+    The first rule that knows the answer decides: what the host itself did, then the memory
+    cgroup, then what surrounded the run, then the payload's own status, then whether anything
+    was checked.
     """
-    last = facts.steps[-1] if facts.steps else None
-    at = last.index if last else None
-    if facts.stop_reason in _STOPS:
-        cause = facts.stop_reason if facts.stop_reason in ("wall", "idle") else ""
-        return Outcome(kind=_STOPS[facts.stop_reason], step=at, cause=cause)
+    for rule in (_by_host, _by_memory, _by_surroundings, _by_payload, _by_checks):
+        outcome = rule(facts)
+        if outcome is not None:
+            return outcome
+    return Outcome(kind="passed", step=_at(facts))
+
+
+def _at(facts: Facts) -> int | None:
+    """Return the index of the last step that ended."""
+    return facts.steps[-1].index if facts.steps else None
+
+
+def _is_clean(step: StepReport) -> bool:
+    return step.exit == 0 and step.signal is None and not step.exec_errno
+
+
+def _by_host(facts: Facts) -> Outcome | None:
+    reason = facts.stop_reason
+    if reason in _STOPS:
+        cause = reason if reason in ("wall", "idle") else ""
+        return Outcome(kind=_STOPS[reason], step=_at(facts), cause=cause)
     if facts.outer_deadline:
-        return Outcome(kind="timeout", step=at, cause="outer deadline")
-    unclean = last is not None and (last.signal is not None or last.exit != 0)
-    oom_seen = bool(facts.oom_kills) or facts.engine_oom
-    if oom_seen and (unclean or not facts.finished):
-        return Outcome(kind="oom", step=at)
-    if facts.infra:
-        return Outcome(kind="infra-failure", step=at, cause=facts.infra)
-    if not facts.finished:
-        return Outcome(kind="infra-failure", step=at, cause="init ended without a report")
-    if last is None:
-        return Outcome(kind="infra-failure", cause="no step was started")
+        return Outcome(kind="timeout", step=_at(facts), cause="outer deadline")
+    return None
+
+
+def _by_memory(facts: Facts) -> Outcome | None:
+    """A kill for memory counts when the run did not survive it."""
+    survived = facts.finished and bool(facts.steps) and _is_clean(facts.steps[-1])
+    if (facts.oom_kills or facts.engine_oom) and not survived:
+        return Outcome(kind="oom", step=_at(facts))
+    return None
+
+
+def _by_surroundings(facts: Facts) -> Outcome | None:
+    cause = facts.infra
+    if not cause and not facts.finished:
+        cause = "init ended without a report"
+    if not cause and not facts.steps:
+        cause = "no step was started"
+    return Outcome(kind="infra-failure", step=_at(facts), cause=cause) if cause else None
+
+
+def _by_payload(facts: Facts) -> Outcome | None:
+    last = facts.steps[-1]
     if last.exec_errno:
-        return Outcome(kind="failed", step=at, code=last.exit, cause="could not be executed")
+        cause = "could not be executed"
+        return Outcome(kind="failed", step=last.index, code=last.exit, cause=cause)
     if last.signal is not None:
-        return Outcome(kind="signalled", step=at, code=last.signal)
+        return Outcome(kind="signalled", step=last.index, code=last.signal)
     if last.exit != 0:
-        return Outcome(kind="failed", step=at, code=last.exit)
-    every_step_ran = [step.index for step in facts.steps] == list(range(facts.steps_planned))
-    if not every_step_ran or any(step.exit != 0 for step in facts.steps):
-        return Outcome(kind="infra-failure", step=at, cause="steps are missing from the report")
-    return _classify_checks(facts, at)
+        return Outcome(kind="failed", step=last.index, code=last.exit)
+    in_order = [step.index for step in facts.steps] == list(range(facts.steps_planned))
+    if not in_order or not all(_is_clean(step) for step in facts.steps):
+        cause = "steps are missing from the report"
+        return Outcome(kind="infra-failure", step=last.index, cause=cause)
+    return None
 
 
-def _classify_checks(facts: Facts, at: int | None) -> Outcome:
-    if facts.report_problem:
-        return Outcome(kind="failed", step=at, cause=facts.report_problem)
-    if facts.checks_run == 0:
-        return Outcome(kind="failed", step=at, cause="nothing was checked")
-    if facts.checks_failed:
-        return Outcome(kind="failed", step=at, cause="the report counts failed checks")
-    return Outcome(kind="passed", step=at)
+def _by_checks(facts: Facts) -> Outcome | None:
+    cause = facts.report_problem
+    if not cause and facts.checks_run == 0:
+        cause = "nothing was checked"
+    if not cause and facts.checks_failed:
+        cause = "the report counts failed checks"
+    return Outcome(kind="failed", step=_at(facts), cause=cause) if cause else None

@@ -85,6 +85,8 @@ class Session:
                 self._started = self._last_output = self._clock()
                 self._follow()
                 self.wall_ms = round((self._clock() - self._started) * 1000)
+                if self._is_too_loud() and not self.stop_reason:
+                    self.stop_reason = "output"
         except EngineUnreachableError:
             self.infra = self.infra or "connection to the engine was lost"
         except InputError:
@@ -109,7 +111,7 @@ class Session:
     def _enforce(self, now: float) -> None:
         """End the payload when a limit is passed; only the first reason counts."""
         limits = self._limits
-        if self._stdout.total + self._stderr.total > limits.output_bytes:
+        if self._is_too_loud():
             self._end_payload("output", KILL, now)
         elif self._disk.excess == "disk":
             self._end_payload("disk", KILL, now)
@@ -122,6 +124,9 @@ class Session:
             self._end_payload("wall", TERM, now)
         elif limits.idle_ms and now - self._last_output >= limits.idle_ms / 1000:
             self._end_payload("idle", TERM, now)
+
+    def _is_too_loud(self) -> bool:
+        return self._stdout.total + self._stderr.total > self._limits.output_bytes
 
     def _end_payload(self, reason: str, line: bytes, now: float) -> None:
         self.stop_reason = reason

@@ -53,6 +53,11 @@ class StateFolder:
         return self.root / "images.lock"
 
     @property
+    def images(self) -> Path:
+        """Return the folder of cached image bases and of image builds at work."""
+        return self.root / "images"
+
+    @property
     def layers(self) -> Path:
         """Return the folder of the snapshot layers."""
         return self.root / "layers"
@@ -116,7 +121,7 @@ def open_state(root: Path) -> StateFolder:
                 f"state folder: expected mode 0700, got {stat.S_IMODE(found.st_mode):04o}",
                 hint=f"chmod 700 {root}",
             )
-        for name in ("host", "ledger", "objects", "layers", "projects", "runs"):
+        for name in ("host", "ledger", "objects", "images", "layers", "projects", "runs"):
             (root / name).mkdir(mode=MODE, exist_ok=True)
     except OSError as error:
         raise state_error("open", error) from error

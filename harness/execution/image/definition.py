@@ -1,0 +1,114 @@
+"""An image definition: the folder `images/NAME`, and what is baked into every image.
+
+Rule: the definition digest covers the name and bytes of every file that decides what a build
+makes: the definition's folder, init's sources and the program of build containers. Modes do not
+count, since an installer of wheels does not keep them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import InputError
+from harness.execution.image.definition_file import (
+    DefinitionFile,
+    check_requirements,
+    read_definition_file,
+)
+from harness.model.canonical import canonical_bytes
+from harness.model.digest import Digest, digest_of
+from harness.model.image import parse_image_name
+from harness.model.tree import Node, folder_bytes, folder_node
+
+DEFINITION_KIND = "harness/image-definition/v1"
+DEFINITION_FILE = "image.yaml"
+INIT, BUILDER = "init", "builder"
+"""Folders beside the definitions that are part of every one; no image can have these names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageDefinition:
+    """One definition with the places of its files.
+
+    Attributes:
+        name: what recipes call the image.
+        file: what its `image.yaml` says.
+        requirements: path of its requirements file.
+        init: folder of init's sources.
+        builder: folder of what build containers run.
+        digest: over all of them.
+        init_digest: over init's sources alone.
+    """
+
+    name: str
+    file: DefinitionFile
+    requirements: Path
+    init: Path
+    builder: Path
+    digest: Digest
+    init_digest: Digest
+
+
+def list_definitions(images: Path) -> tuple[str, ...]:
+    """Return the names of the definitions in a folder, sorted."""
+    return tuple(sorted(path.parent.name for path in images.glob(f"*/{DEFINITION_FILE}")))
+
+
+def load_definition(images: Path, name: str) -> ImageDefinition:
+    """Read one definition and everything it covers.
+
+    Args:
+        images: the folder of the definitions.
+        name: of the image.
+
+    Raises:
+        InputError: no such definition, or every mistake in one of its files.
+    """
+    folder = images / parse_image_name(name)
+    if name not in list_definitions(images):
+        known = ", ".join(list_definitions(images)) or "none"
+        raise InputError(f"image {name}: has no definition", hint=f"there are: {known}")
+    file = read_definition_file(_read(folder / DEFINITION_FILE), f"{name}/{DEFINITION_FILE}")
+    requirements = folder / file.requirements
+    check_requirements(_read(requirements), f"{name}/{file.requirements}")
+    init, builder = _folder_digest(images / INIT), _folder_digest(images / BUILDER)
+    members = {
+        "_type": DEFINITION_KIND,
+        "name": name,
+        "definition": _folder_digest(folder),
+        "init": init,
+        "builder": builder,
+    }
+    return ImageDefinition(
+        name=name,
+        file=file,
+        requirements=requirements,
+        init=images / INIT,
+        builder=images / BUILDER,
+        digest=digest_of(canonical_bytes(members)),
+        init_digest=init,
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"image definition: {path.name}: {error.strerror}") from error
+
+
+def _folder_digest(folder: Path) -> Digest:
+    entries: dict[bytes, Node] = {}
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise InputError(f"image definition: {folder.name}: {error.strerror}") from error
+    for path in paths:
+        if path.name == "__pycache__":  # made by the installer of a wheel
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise InputError(f"image definition: {folder.name}/{path.name}: expected a plain file")
+        data = _read(path)
+        entries[path.name.encode()] = Node("file", "100644", len(data), digest_of(data))
+    return folder_node(folder_bytes(entries)).digest

@@ -123,10 +123,14 @@ class LedgerFolder:
         pass_failpoint("ledger.append.checkpoint")
         write_durably(self.root / "checkpoint", note.encode())
 
-    def read_head(self, stream: BinaryIO) -> Head | None:
+    def read_head(self, stream: BinaryIO, end: int) -> Head | None:
         """Return where the last append ended, as the frontier file and the last line tell.
 
         The caller compares its root with the signed one before relying on it.
+
+        Args:
+            stream: the lines.
+            end: how many bytes of them there are.
 
         Returns:
             None when there is no frontier, or it doesn't fit the lines: read them all instead.
@@ -142,7 +146,7 @@ class LedgerFolder:
             tree = Frontier(
                 size=value["size"], hashes=tuple(bytes.fromhex(text) for text in value["hashes"])
             )
-            line = _last_line(stream, value["length"])
+            line = _last_line(stream, value["length"], end)
             entry = parse_line(line)
         except (InputError, VerificationError, KeyError, TypeError, ValueError):
             return None
@@ -224,16 +228,14 @@ class LedgerFolder:
         }
 
 
-def _last_line(stream: BinaryIO, length: int) -> bytes:
+def _last_line(stream: BinaryIO, length: int, end: int) -> bytes:
     """Return the line that ends at the offset `length`, with its newline; nothing if none does."""
-    if length <= 0:
+    if not 0 < length <= end:
         return b""
     # One byte more than a line: the newline that ends the line before.
     start = max(0, length - MAX_LINE - 1)
     stream.seek(start)
     window = stream.read(length - start)
-    if len(window) != length - start:
-        return b""
     return window[window[:-1].rfind(b"\n") + 1 :]
 
 

@@ -158,7 +158,7 @@ class Ledger:
         self, stream: BinaryIO | None, checkpoint: Checkpoint | None, end: int
     ) -> Walk:
         """Read only what follows the frontier; all lines when it does not fit the checkpoint."""
-        start = self._folder.read_head(stream) if stream is not None else None
+        start = self._folder.read_head(stream, end) if stream is not None else None
         if start is not None and checkpoint is not None and start.tree.size <= checkpoint.size:
             walk = Walk(stream, checkpoint, end=end, start=start)
             try:

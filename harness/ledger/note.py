@@ -89,7 +89,7 @@ def parse_vkey(text: str) -> VerifierKey:
     name, _, rest = text.partition("+")
     hex_id, _, coded = rest.partition("+")
     raw = _decode(coded)
-    if not _NAME.fullmatch(name) or raw is None:
+    if not _NAME.fullmatch(name) or not raw:
         raise InputError(f"verifier key: expected name+id+base64, got {text!r:.200}")
     if raw[:1] != ED25519 or len(raw) != 1 + PUBLIC_KEY_SIZE:
         raise InputError("verifier key: expected an Ed25519 key (type 1, 32 bytes)")

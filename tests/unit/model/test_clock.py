@@ -12,7 +12,9 @@ from harness.errors import InputError
 from harness.model.clock import add_ms, format_time, parse_duration, parse_time, show_duration
 
 moments = st.datetimes(
-    min_value=datetime(1970, 1, 2), max_value=datetime(9000, 1, 1), timezones=st.just(UTC)
+    min_value=datetime(1970, 1, 2),  # noqa: DTZ001 - hypothesis adds the zone itself
+    max_value=datetime(9000, 1, 1),  # noqa: DTZ001 - as above
+    timezones=st.just(UTC),
 )
 
 

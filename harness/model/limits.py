@@ -179,6 +179,15 @@ def _is_wider(name: str, value: int, above: int) -> bool:
     return value > above
 
 
+ANY = "*"
+"""The pattern that admits every secret-looking file."""
+
+WIDEST = Isolation(
+    limits=replace(CEILING, idle_ms=0), tmp_exec=True, allow_scripts=True, admit_secrets=(ANY,)
+)
+"""What the harness itself allows at most."""
+
+
 def stricter(above: Isolation, below: Isolation) -> Isolation:
     """Return what both levels permit: of each member the stricter value.
 
@@ -196,6 +205,10 @@ def stricter(above: Isolation, below: Isolation) -> Isolation:
         limits=Limits(**limits),
         tmp_exec=above.tmp_exec and below.tmp_exec,
         allow_scripts=above.allow_scripts and below.allow_scripts,
-        admit_secrets=tuple(name for name in below.admit_secrets if name in above.admit_secrets),
+        admit_secrets=tuple(
+            pattern
+            for pattern in below.admit_secrets
+            if ANY in above.admit_secrets or pattern in above.admit_secrets
+        ),
         workspace=below.workspace if above.workspace == "auto" else above.workspace,
     )

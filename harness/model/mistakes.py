@@ -6,6 +6,7 @@ sees all of them. They are reported in the order of the file, the first hundred 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
@@ -40,6 +41,16 @@ class Mistakes:
     def add(self, place: Place, message: str, fix: str = "") -> None:
         """Note one mistake."""
         self.found.append((place, Issue(message=message, where=self.where(place), fix=fix)))
+
+    def add_all(self, error: InputError, places: Mapping[str, Place]) -> None:
+        """Note every issue of another check.
+
+        Args:
+            error: what that check raised.
+            places: where each `Issue.where` of it lies in this file; START when it does not.
+        """
+        for issue in error.issues:
+            self.found.append((places.get(issue.where, START), issue))
 
     def where(self, place: Place) -> str:
         """Return `file:line:column`, control characters of the file's name escaped."""

@@ -33,8 +33,7 @@ FIXED_ENV: Mapping[str, str] = {
     "TZ": "UTC",
     "USER": "worker",
 }
-"""What every step sees; a recipe may set others and may override none of these but HOME-free
-ones listed in the recipe reference. Part of the seal."""
+"""What every step sees; a recipe may set others and override none of these. Part of the seal."""
 
 WORKSPACE = "/workspace"
 
@@ -112,6 +111,7 @@ class Plan:
         not_after: RFC 3339 time after which it can't be approved or run.
         nonce: 128 random bits as 32 hex digits; spent by the ledger entry of the run.
         seal: digest of what would be executed.
+        policy_name: name of the policy file.
         policy: digest of the approval policy.
         reviewers: digest of the reviewers file.
         disclosure: what the approver is shown: why, the direct alternative, expected time,
@@ -126,6 +126,7 @@ class Plan:
     not_after: str
     nonce: str
     seal: Digest
+    policy_name: str
     policy: Digest
     reviewers: Digest
     disclosure: Mapping[str, Any]
@@ -143,6 +144,7 @@ class Plan:
                 "notAfter": self.not_after,
                 "nonce": self.nonce,
                 "seals": [self.seal],
+                "policyName": self.policy_name,
                 "policy": self.policy,
                 "reviewers": self.reviewers,
                 "disclosure": dict(self.disclosure),
@@ -173,6 +175,7 @@ def parse_plan(data: bytes) -> Plan:
             not_after=value["notAfter"],
             nonce=value["nonce"],
             seal=parse_digest(seal),
+            policy_name=value["policyName"],
             policy=parse_digest(value["policy"]),
             reviewers=parse_digest(value["reviewers"]),
             disclosure=value["disclosure"],

@@ -65,7 +65,7 @@ def parse_amount(unit: Unit, value: Scalar) -> int:
     scaled = Decimal(value) * (_MILLIS if unit == "cpus" else 1)
     if scaled != scaled.to_integral_value():
         digits = "at most three digits after the point" if unit == "cpus" else "a whole number"
-        raise InputError(f"{unit}: expected {digits}, got {value}")
+        raise InputError(f"amount: expected {digits}, got {value}")
     return int(scaled)
 
 

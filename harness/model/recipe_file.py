@@ -1,0 +1,215 @@
+"""The recipe file: strict YAML in, a `Recipe` out, or every mistake in it.
+
+Rules, beside the shape (`harness.model.file_schemas.RECIPE`):
+    * A shell or inline interpreter source needs `allow_scripts` of the policy, and takes no
+      parameters inside its source text: those would be code.
+    * No credentials, host paths, fixed or loader variables (`harness.model.recipe_rules`).
+    * Limits and workspace can only tighten the policy's.
+
+The policy's name stands in the file, so it is read first (`read_recipe_policy_name`), and then the
+whole file under that policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model.fields import child, children, items, text, texts
+from harness.model.file_schemas import RECIPE
+from harness.model.file_shape import check_name, check_shape
+from harness.model.limits_file import read_limits
+from harness.model.mistakes import START, Mistakes, Place
+from harness.model.policy import Policy
+from harness.model.recipe import KINDS, Kind, Output, Recipe
+from harness.model.recipe_parameters import (
+    Parameter,
+    Substitution,
+    choose_values,
+    default_values,
+    read_parameters,
+)
+from harness.model.recipe_rules import (
+    env_name_problem,
+    path_problem,
+    pattern_problem,
+    value_problem,
+)
+from harness.model.recipe_steps import read_steps
+from harness.model.strict_yaml import Node, parse_yaml
+
+_SUMMARY = "recipe is not valid"
+_DEFAULT_POLICY = "default"
+
+
+def read_recipe_policy_name(data: bytes, file: str) -> str:
+    """Return the name of the policy that governs a recipe, whatever else is wrong with it.
+
+    Args:
+        data: the recipe file's bytes.
+        file: its path, for messages.
+
+    Raises:
+        InputError: it is no YAML file, or its field `policy` is wrong; with every mistake found.
+    """
+    mistakes = Mistakes(file)
+    root = check_shape(parse_yaml(data, mistakes), RECIPE, mistakes)
+    policy = child(root, "policy")
+    if root is None or (policy is None and "policy" in root.keys):
+        mistakes.stop(_SUMMARY)
+    return text(policy, _DEFAULT_POLICY)
+
+
+def read_recipe_parameters(data: bytes, file: str) -> tuple[Parameter, ...]:
+    """Return the parameters that a recipe declares, to show them.
+
+    Args:
+        data: the recipe file's bytes.
+        file: its path, for messages.
+
+    Raises:
+        InputError: every mistake in the file's shape and its parameters.
+    """
+    mistakes = Mistakes(file)
+    root = check_shape(parse_yaml(data, mistakes), RECIPE, mistakes)
+    parameters = read_parameters(child(root, "parameters"), mistakes)
+    mistakes.stop_if_any(_SUMMARY)
+    return tuple(parameters.values())
+
+
+def read_recipe(
+    data: bytes, file: str, *, name: str, policy: Policy, chosen: Mapping[str, str] | None
+) -> Recipe:
+    """Read a recipe under its policy, with the values chosen for this run.
+
+    Args:
+        data: the file's bytes.
+        file: its path, for messages.
+        name: the recipe's name: the file's stem.
+        policy: the policy that the file names.
+        chosen: values of parameters, by name; None only checks the file: a reference to a
+            parameter without a default then stays as it is written.
+
+    Raises:
+        InputError: every mistake, in the file or in the values.
+    """
+    reader = _Reader(data, file)
+    check_name(name, reader.mistakes)
+    if chosen is None:
+        values = default_values(reader.parameters)
+    else:
+        values = choose_values(reader.parameters, chosen, reader.mistakes)
+    recipe = reader.read(name, values, policy)
+    reader.mistakes.stop_if_any(_SUMMARY)
+    return recipe
+
+
+class _Reader:
+    """One recipe file being read; mistakes gather, the caller raises them."""
+
+    def __init__(self, data: bytes, file: str) -> None:
+        self.mistakes = Mistakes(file)
+        self.root = check_shape(parse_yaml(data, self.mistakes), RECIPE, self.mistakes)
+        self.parameters = read_parameters(child(self.root, "parameters"), self.mistakes)
+
+    def place(self, field: str) -> Place:
+        node = child(self.root, field)
+        return START if node is None else node.place
+
+    def read(self, name: str, values: Mapping[str, str], policy: Policy) -> Recipe:
+        root, mistakes, isolation = self.root, self.mistakes, policy.isolation
+        filler = Substitution(
+            known=tuple(self.parameters), values=values, mistakes=mistakes, used=set()
+        )
+        steps = read_steps(child(root, "steps"), filler, allow_scripts=isolation.allow_scripts)
+        env = self._env(filler)
+        self._refuse_unused(filler.used)
+        kinds: Mapping[str, Kind] = {kind: kind for kind in KINDS}
+        return Recipe(
+            name=name,
+            kind=kinds.get(text(child(root, "kind")), "experiment"),
+            description=text(child(root, "description")),
+            image=text(child(root, "image")),
+            steps=steps,
+            include=self._patterns("inputs", "include", git_matters=True),
+            exclude=self._patterns("inputs", "exclude", git_matters=False),
+            writable=self._patterns("writable", git_matters=True),
+            outputs=self._outputs(),
+            env=env,
+            limits=read_limits(
+                child(root, "limits"),
+                base=isolation.limits,
+                above=isolation.limits,
+                mistakes=mistakes,
+                label="limits",
+            ),
+            parameters=dict(values),
+            workspace=self._workspace(isolation.workspace),
+            policy=self._policy(policy.name),
+        )
+
+    def _patterns(self, *field: str, git_matters: bool) -> tuple[str, ...]:
+        label = ".".join(field)
+        found: list[str] = []
+        for pattern, place in texts(child(self.root, *field)):
+            problem = pattern_problem(pattern, git_matters=git_matters)
+            if problem:
+                self.mistakes.add(place, f"{label}: {problem.message}", problem.fix)
+            found.append(pattern)
+        return tuple(found)
+
+    def _outputs(self) -> tuple[Output, ...]:
+        found: list[Output] = []
+        for item in items(child(self.root, "outputs")):
+            output = Output(
+                name=text(child(item, "name")),
+                path=text(child(item, "path")),
+                report=text(child(item, "report")),
+            )
+            self._check_output(item, output, found)
+            found.append(output)
+        return tuple(found)
+
+    def _check_output(self, item: Node, output: Output, before: list[Output]) -> None:
+        path_node = child(item, "path")
+        problem = path_problem(output.path) if path_node else None
+        if path_node and problem:
+            self.mistakes.add(path_node.place, f"outputs: {problem.message}", problem.fix)
+        for field, value in (("name", output.name), ("path", output.path)):
+            node = child(item, field)
+            if node and any(value == getattr(other, field) for other in before):
+                self.mistakes.add(node.place, f"outputs: the {field} {value!r:.80} is here twice")
+
+    def _env(self, filler: Substitution) -> dict[str, str]:
+        node = child(self.root, "env")
+        found: dict[str, str] = {}
+        for name, value in children(node).items():
+            problem = env_name_problem(name)
+            if node and problem:
+                self.mistakes.add(node.keys[name], problem.message, problem.fix)
+            filled = filler.fill(text(value), value.place, f"env.{name}")
+            problem = value_problem(filled)
+            if problem:
+                self.mistakes.add(value.place, f"env.{name}: {problem.message}", problem.fix)
+            found[name] = filled
+        return found
+
+    def _refuse_unused(self, used: set[str]) -> None:
+        node = child(self.root, "parameters")
+        for name in self.parameters:
+            if node and name not in used:
+                fix = f"write ${{param.{name}}} in a step or in env, or remove it"
+                self.mistakes.add(node.keys[name], f"parameter {name!r} is never used", fix)
+
+    def _policy(self, given: str) -> str:
+        named = text(child(self.root, "policy"), _DEFAULT_POLICY)
+        if named != given:
+            self.mistakes.add(self.place("policy"), f"policy: expected {given!r}, got {named!r}")
+        return named
+
+    def _workspace(self, above: str) -> str:
+        own = text(child(self.root, "workspace"), "auto")
+        if own == "auto" or above in ("auto", own):
+            return above if own == "auto" else own
+        message = f"workspace: expected {above}, as the policy says, got {own}"
+        self.mistakes.add(self.place("workspace"), message, "leave it out")
+        return above

@@ -104,6 +104,8 @@ def parse_approval(data: bytes) -> Approval:
     try:
         (subject,) = value["subject"]
         predicate = value["predicate"]
+        if not all(isinstance(member, str) for member in predicate.values()):
+            raise InputError("approval: expected text in every member of the predicate")
         gate, decision = predicate["gate"], predicate["decision"]
         if gate not in NAMESPACES or decision not in ("approve", "reject"):
             raise InputError(f"approval: gate {gate!r:.40} or decision {decision!r:.40} unknown")
@@ -122,7 +124,7 @@ def parse_approval(data: bytes) -> Approval:
         )
         parse_time(approval.issued_on)
         parse_time(approval.not_after)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"approval: malformed: {error!r}"[:200]) from error
     if approval.to_bytes() != data:
         raise InputError("approval: has unknown or missing members")

@@ -161,10 +161,8 @@ class LedgerFolder:
         """Note where this append ended.
 
         Not durable and not atomic, on purpose: a stale or torn frontier is noticed and costs
-        one reading of all lines, a durable one would cost two syncs at every append.
-
-        Raises:
-            StateError: the disk is full.
+        one reading of all lines, a durable one would cost two syncs at every append. A disk that
+        refuses it is passed over: the entry is written and signed by now.
         """
         data = canonical_bytes(
             {
@@ -175,15 +173,13 @@ class LedgerFolder:
                 "hashes": [value.hex() for value in head.tree.hashes],
             }
         )
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with contextlib.suppress(OSError):
             descriptor = os.open(self.root / "frontier", flags, 0o600)
             try:
                 write_all(descriptor, data)
             finally:
                 os.close(descriptor)
-        except OSError as error:
-            raise state_error("write frontier", error) from error
 
     def move_tail_aside(self, stream: BinaryIO, head: Head) -> None:
         """Copy what follows the last entry to `torn/`, then cut it off.

@@ -325,6 +325,25 @@ def test_the_frontier_saves_reading_and_is_rebuilt_when_missing_stale_or_wrong(
     assert ledger.verify().size == 8 + len(bad)
 
 
+def test_a_full_disk_at_the_frontier_does_not_fail_a_signed_entry(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(ledger)
+    real = os.open
+
+    def no_frontier(path: str | Path, flags: int, mode: int = 0o777) -> int:
+        if Path(path).name == "frontier" and flags & os.O_WRONLY:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", no_frontier)
+    assert [add(ledger)[0].seq for _ in range(3)] == [1, 2, 3]
+    monkeypatch.undo()
+    assert json.loads((tmp_path / "frontier").read_bytes())["size"] == 1
+    assert add(ledger)[0].seq == 4
+    assert ledger.verify().size == 5
+
+
 def test_an_append_reads_only_the_end_of_a_long_ledger(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,13 +16,13 @@ from harness.model.canonical import MAX_DEPTH, canonical_bytes, parse_canonical,
 KIND = "harness/test/v1"
 LIMIT = 2**53 - 1
 
-texts = st.text(st.characters(exclude_categories=["Cs"]))
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-LIMIT, LIMIT) | texts,
-    lambda inner: st.lists(inner) | st.dictionaries(texts, inner),
-    max_leaves=20,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
 )
-objects = st.dictionaries(texts.filter(lambda name: name != "_type"), values).map(
+objects = st.dictionaries(texts.filter(lambda name: name != "_type"), values, max_size=3).map(
     lambda members: {**members, "_type": KIND}
 )
 
@@ -46,7 +46,7 @@ def test_any_other_spelling_is_refused_as_the_library_would(
             parse_canonical(data, KIND)
 
 
-@given(st.dictionaries(st.text("ab\x7f\\\"/\n\x00", max_size=3), st.integers() | st.text("a\b\t")))
+@given(st.dictionaries(st.text('ab\x7f\\"/\n\x00', max_size=3), st.integers() | st.text("a\b\t")))
 def test_the_quick_check_and_the_library_agree(members: dict[str, Any]) -> None:
     compact = {**members, "_type": KIND}
     data = json.dumps(compact, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()

@@ -133,6 +133,15 @@ class FakeEngine:
     Args:
         programs: the program of each argv.
         images: what is there, besides `FAKE_IMAGE`.
+
+    Attributes:
+        calls: names of the methods called.
+        created: the specs of all containers ever made.
+        failing: what a method (or `send`, `receive`) raises from now on.
+        starts: whether a started container's init ever runs.
+        answers_create: whether the answer to a creation arrives.
+        made_from: the image that containers claim to be made from.
+        host_config: what read-backs say instead of what was asked for.
     """
 
     def __init__(
@@ -144,7 +153,10 @@ class FakeEngine:
         self.containers: dict[str, _Container] = {}
         self.calls: list[str] = []
         self.failing: dict[str, Exception] = {}
+        self.created: list[ContainerSpec] = []
         self.local = True
+        self.starts = True
+        self.answers_create = True
         self.made_from: Digest | None = None
         self.host_config: dict[str, object] = {}
 
@@ -192,6 +204,9 @@ class FakeEngine:
             raise SandboxUnavailableError("engine: container.create: name is in use")
         name = secrets.token_hex(32)
         self.containers[name] = _Container(container)
+        self.created.append(container)
+        if not self.answers_create:
+            raise unreachable("create_container")
         return name
 
     def attach(self, container: str) -> FakeConnection:
@@ -202,7 +217,8 @@ class FakeEngine:
 
     def start(self, container: str) -> None:
         self._call("start")
-        self._get(container).status = "running"
+        if self.starts:
+            self._get(container).status = "running"
 
     def inspect(self, container: str) -> ContainerState | None:
         self._call("inspect")

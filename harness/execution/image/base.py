@@ -123,13 +123,13 @@ class Workshop:
         run_command(argv, what=what, environment=environment, seconds=seconds, log=self.log)
 
 
-def check_host(folder: Path, *, uid: int, find: Callable[[str], str | None]) -> None:
+def check_host(*, uid: int, find: Callable[[str], str | None], free: int) -> None:
     """Check that this host can build a base at all.
 
     Args:
-        folder: where it would be built.
         uid: effective user id.
         find: returns a program's path, or None.
+        free: bytes where it would be built.
 
     Raises:
         SandboxUnavailableError: not root, a program is missing, or too little free space.
@@ -145,7 +145,6 @@ def check_host(folder: Path, *, uid: int, find: Callable[[str], str | None]) -> 
             f"image build: missing on this host: {', '.join(missing)}",
             hint=f"run `harness setup`, or apt-get install {' '.join(missing)}",
         )
-    free = shutil.disk_usage(folder).free
     if free < FREE_BYTES:
         raise SandboxUnavailableError(
             f"image build: expected {FREE_BYTES} free bytes in the state folder, got {free}",
@@ -158,7 +157,7 @@ def build_base(spec: BaseSpec, init: Path, shop: Workshop) -> Path:
 
     Args:
         spec: what to make.
-        init: folder of init's sources.
+        init: init's source file.
         shop: where and how.
 
     Returns:
@@ -168,7 +167,8 @@ def build_base(spec: BaseSpec, init: Path, shop: Workshop) -> Path:
         SandboxUnavailableError: this host can't, or a program fails.
         StateError: the disk is full.
     """
-    check_host(shop.folder, uid=os.geteuid(), find=find_program)
+    free = shutil.disk_usage(shop.folder).free
+    check_host(uid=os.geteuid(), find=find_program, free=free)
     tree, scratch = shop.folder / "tree", shop.folder / "scratch"
     shop.report(f"debootstrap: Debian {spec.suite} with {', '.join(spec.packages)}")
     shop.run("debootstrap", debootstrap_argv(spec, tree, shop.mirror), DEBOOTSTRAP_SECONDS)
@@ -212,7 +212,7 @@ def _compile_init(init: Path, scratch: Path, tree: Path, shop: Workshop) -> None
     install = (*apt, "install", "gcc", "libc6-dev")
     shop.run("apt-get install gcc", _in_root(scratch, install, network=True))
     (scratch / "build").mkdir()
-    shutil.copyfile(init / "init.c", scratch / "build" / "init.c")
+    shutil.copyfile(init, scratch / "build" / "init.c")
     shop.run("compile init", _in_root(scratch, _GCC))
     target = tree / INIT_PATH.removeprefix("/")
     target.parent.mkdir(mode=0o755)

@@ -94,7 +94,7 @@ def build_image(build: ImageBuild, *, built_on: str) -> LockedImage:
         _work_folder(build) as work,
     ):
         base = _base_layer(build, architecture, work)
-        source = _add_dependencies(build, architecture, base, work)
+        source = _install(build, architecture, base, _acquire(build, architecture, work))
         return _finish(build, source, built_on)
 
 
@@ -140,23 +140,37 @@ def _base_layer(build: ImageBuild, architecture: str, work: Path) -> Layer:
     return store_layer(build.state, spec.key, tree)
 
 
-def _add_dependencies(build: ImageBuild, architecture: str, base: Layer, work: Path) -> ImageSource:
-    """Install the wheels in a container of the base, and return the image of both layers."""
-    definition = build.definition
-    wheels = work / "wheels"
-    wheels.mkdir()
+def _acquire(build: ImageBuild, architecture: str, work: Path) -> Path:
+    """Acquire the wheels; return the archive of what the installing container gets."""
     build.report("dependencies: acquire the pinned wheels")
-    pip_lock = definition.builder / "pip.lock"
-    download_wheels(
-        (definition.requirements, pip_lock),
-        wheels,
-        python_version=definition.file.python_version,
-        architecture=architecture,
-        environment=build.environment,
-        log=build.log,
-    )
-    below = ImageSource(architecture=architecture, layers=(base,), labels={LABEL_IMAGE: ""})
+    definition = build.definition
+    lock, pip, wheels = work / "requirements.txt", work / "pip.txt", work / "wheels"
+    packed = work / "build.tar"
+    try:
+        lock.write_text("\n".join(definition.requirements), encoding="utf-8")
+        pip.write_text("\n".join(definition.pip), encoding="utf-8")
+        download_wheels(
+            (lock, pip),
+            wheels,
+            python_version=definition.file.python_version,
+            architecture=architecture,
+            environment=build.environment,
+            log=build.log,
+        )
+        with tarfile.open(packed, "w") as archive:
+            archive.add(definition.installer, "build/install.py")
+            archive.add(lock, "build/lock")
+            archive.add(wheels, "build/wheels")
+    except OSError as error:
+        raise state_error("pack the wheels", error) from error
+    return packed
+
+
+def _install(build: ImageBuild, architecture: str, base: Layer, packed: Path) -> ImageSource:
+    """Install the wheels in a container of the base; return the image of both layers."""
     build.report("dependencies: install them in a container without network")
+    definition = build.definition
+    below = ImageSource(architecture=architecture, layers=(base,), labels={LABEL_IMAGE: ""})
     try:
         _load(build.engine, below)
         made = run_offline(
@@ -167,7 +181,7 @@ def _add_dependencies(build: ImageBuild, architecture: str, base: Layer, work: P
             state=build.state,
             log=build.log,
             seconds=INSTALL_SECONDS,
-            bring=_pack(definition, wheels, work / "build.tar"),
+            bring=packed,
             fetch=("/out", MAX_LAYER),
         )
     finally:
@@ -176,15 +190,6 @@ def _add_dependencies(build: ImageBuild, architecture: str, base: Layer, work: P
     labels = {LABEL_IMAGE: definition.name, LABEL_DEFINITION: definition.digest}
     layers = (base, layer_of(rewrite_layer(made, "out")))
     return ImageSource(architecture=architecture, layers=layers, labels=labels)
-
-
-def _pack(definition: ImageDefinition, wheels: Path, target: Path) -> Path:
-    """Pack what the installing container gets, below /build."""
-    with tarfile.open(target, "w") as archive:
-        archive.add(definition.builder / "install.py", "build/install.py")
-        archive.add(definition.requirements, "build/lock")
-        archive.add(wheels, "build/wheels")
-    return target
 
 
 def _finish(build: ImageBuild, source: ImageSource, built_on: str) -> LockedImage:

@@ -13,8 +13,8 @@ from pathlib import Path
 from harness.errors import InputError
 from harness.execution.image.definition_file import (
     DefinitionFile,
-    check_requirements,
     read_definition_file,
+    read_requirements,
 )
 from harness.model.canonical import canonical_bytes
 from harness.model.digest import Digest, digest_of
@@ -34,18 +34,20 @@ class ImageDefinition:
     Attributes:
         name: what recipes call the image.
         file: what its `image.yaml` says.
-        requirements: path of its requirements file.
-        init: folder of init's sources.
-        builder: folder of what build containers run.
+        requirements: its wheels, each pinned, one line each.
+        pip: the wheel of the pip that installs them, in the same way.
+        init: init's one source file.
+        installer: the program that build containers run.
         digest: over all of them.
         init_digest: over init's sources alone.
     """
 
     name: str
     file: DefinitionFile
-    requirements: Path
+    requirements: tuple[str, ...]
+    pip: tuple[str, ...]
     init: Path
-    builder: Path
+    installer: Path
     digest: Digest
     init_digest: Digest
 
@@ -70,8 +72,6 @@ def load_definition(images: Path, name: str) -> ImageDefinition:
         known = ", ".join(list_definitions(images)) or "none"
         raise InputError(f"image {name}: has no definition", hint=f"there are: {known}")
     file = read_definition_file(_read(folder / DEFINITION_FILE), f"{name}/{DEFINITION_FILE}")
-    requirements = folder / file.requirements
-    check_requirements(_read(requirements), f"{name}/{file.requirements}")
     init, builder = _folder_digest(images / INIT), _folder_digest(images / BUILDER)
     members = {
         "_type": DEFINITION_KIND,
@@ -83,12 +83,17 @@ def load_definition(images: Path, name: str) -> ImageDefinition:
     return ImageDefinition(
         name=name,
         file=file,
-        requirements=requirements,
-        init=images / INIT,
-        builder=images / BUILDER,
+        requirements=_read_lock(folder / file.requirements),
+        pip=_read_lock(images / BUILDER / "pip.lock"),
+        init=images / INIT / "init.c",
+        installer=images / BUILDER / "install.py",
         digest=digest_of(canonical_bytes(members)),
         init_digest=init,
     )
+
+
+def _read_lock(path: Path) -> tuple[str, ...]:
+    return read_requirements(_read(path), f"{path.parent.name}/{path.name}")
 
 
 def _read(path: Path) -> bytes:

@@ -1,7 +1,8 @@
 """What an image definition says: `image.yaml` and the requirements beside it, read strictly.
 
 Rule: every requirement is pinned by version and SHA-256. Options, links and paths are refused, so
-that a definition can't name another source of packages.
+that a definition can't name another source of packages. pip never sees the file itself, only the
+lines that were read here, so that no spelling can mean one thing to us and another to pip.
 """
 
 from __future__ import annotations
@@ -139,20 +140,22 @@ def read_definition_file(data: bytes, file: str) -> DefinitionFile:
     )
 
 
-def check_requirements(data: bytes, file: str) -> None:
-    """Check that every requirement is pinned by version and hash, and that nothing else is there.
+def read_requirements(data: bytes, file: str) -> tuple[str, ...]:
+    """Read a requirements file in which every line is pinned by version and hash.
 
     Args:
-        data: the requirements file; a backslash at the end of a line continues it.
+        data: its bytes; a backslash at the end of a line continues it.
         file: its path, for messages.
+
+    Returns:
+        Each requirement on one line.
 
     Raises:
         InputError: every line that is something else, or no requirement at all.
     """
     issues: list[Issue] = []
-    count = 0
-    for number, requirement in _logical_lines(data.decode("utf-8", "replace")):
-        count += 1
+    lines = _logical_lines(data.decode("utf-8", "replace"))
+    for number, requirement in lines:
         if not _REQUIREMENT.fullmatch(requirement):
             issues.append(
                 Issue(
@@ -161,21 +164,23 @@ def check_requirements(data: bytes, file: str) -> None:
                     fix="NAME==VERSION --hash=sha256:HEX, and nothing else",
                 )
             )
-    if not count:
+    if not lines:
         issues.append(Issue(message="expected at least one requirement", where=f"{file}:1:1"))
     if issues:
         raise InputError("requirements are not all pinned", issues=tuple(issues))
+    return tuple(requirement for _, requirement in lines)
 
 
 def _logical_lines(content: str) -> list[tuple[int, str]]:
     """Return each requirement, on one line, with the number of its first line."""
     found: list[tuple[int, str]] = []
     pending, start = "", 0
-    for number, line in enumerate(content.splitlines(), 1):
+    for number, raw in enumerate(content.splitlines(), 1):
+        line = "" if raw.lstrip().startswith("#") else raw  # a comment never continues
         start = start if pending else number
         pending += line.removesuffix("\\") + " "
         if not line.endswith("\\"):
             found.append((start, " ".join(pending.split())))
             pending = ""
     found.append((start, " ".join(pending.split())))
-    return [(number, line) for number, line in found if line and not line.startswith("#")]
+    return [(number, line) for number, line in found if line]

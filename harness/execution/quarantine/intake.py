@@ -88,7 +88,7 @@ class Intake:
         elif seen.kind == "file":
             self._take_file(found, seen, reason)
         else:
-            self._add(found, None, reason or "not-importable")
+            self._add(found, None, reason if reason == "git" else "not-importable")
 
     def store(self, seen: Seen) -> tuple[Digest, int] | None:
         """Store a regular file's content; None when it is larger than what may still come.

@@ -64,7 +64,7 @@ def render_patch(changeset: Changeset, *, blobs: BlobStore, max_bytes: int) -> b
         SandboxUnavailableError: git is missing, or failed.
         StateError: the temporary folder can't be written.
     """
-    return _diff(changeset, blobs, max_bytes, ("--patch", "--binary"))
+    return _diff(changeset, blobs, max_bytes, ("--patch", "--binary", "--unified=3"))
 
 
 def changes_stat(
@@ -87,8 +87,7 @@ def changes_stat(
     for line in _diff(changeset, blobs, max_bytes, ("--numstat", "-z")).split(b"\0"):
         if line and not line.startswith(b"-"):
             added, removed, path = line.split(b"\t", 2)
-            earlier = lines.get(path, (0, 0))
-            lines[path] = (earlier[0] + int(added), earlier[1] + int(removed))
+            lines[path] = int(added), int(removed)
     return tuple(
         ChangeStat(change, *lines.get(change.path, (None, None))) for change in changeset.changes
     )

@@ -6,6 +6,8 @@ Rules: every call goes through `DockerCalls._call`; what is gone already counts 
 from __future__ import annotations
 
 import io
+import time
+from collections.abc import Callable
 from typing import Any, cast
 
 from harness.errors import (
@@ -28,6 +30,10 @@ from harness.execution.worker.port import (
 )
 from harness.execution.worker.spec import container_request
 from harness.model.digest import Digest, parse_digest
+
+SETTLE_SECONDS = 10.0
+SETTLE_POLL_SECONDS = 0.05
+"""How long, and how often, a removal that meets another one is tried again."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -80,11 +86,7 @@ class DockerEngine(DockerCalls):
 
     def remove_volume(self, name: str) -> None:
         """Remove a volume; one that is gone already is fine."""
-        try:
-            self._call("volume.remove", lambda client: client.remove_volume(name))
-        except RefusedError as error:
-            if error.status != GONE:
-                raise
+        self._remove("volume.remove", lambda client: client.remove_volume(name))
 
     def create_container(self, container: ContainerSpec) -> str:
         """Make a worker container and return its id.
@@ -149,17 +151,30 @@ class DockerEngine(DockerCalls):
 
     def remove(self, container: str) -> None:
         """Remove it by force, with its anonymous volumes; one that is gone is fine."""
-        try:
-            self._call(
-                "container.remove",
-                lambda client: client.remove_container(container, v=True, force=True),
-            )
-        except RefusedError as error:
-            # A conflict: somebody else's removal is under way. Gone in the end is what counts.
-            if error.status not in (GONE, CONFLICT):
-                raise
-            if error.status == CONFLICT and self.inspect(container) is not None:
-                raise
+        self._remove(
+            "container.remove",
+            lambda client: client.remove_container(container, v=True, force=True),
+        )
+
+    def _remove(self, what: str, work: Callable[[Any], object]) -> None:
+        """Remove until it is gone.
+
+        A conflict says that somebody else's removal is under way, or that a volume is still held
+        by a container that is just going: the engine forgets a container before it lets go of
+        the container's volumes.
+        """
+        until = time.monotonic() + SETTLE_SECONDS
+        while True:
+            try:
+                self._call(what, work)
+            except RefusedError as error:
+                if error.status == GONE:
+                    return
+                if error.status != CONFLICT or time.monotonic() >= until:
+                    raise
+                time.sleep(SETTLE_POLL_SECONDS)
+            else:
+                return
 
     def copy_out(self, container: str, path: str, *, limit: int) -> bytes:
         """Return a tar archive of one path.

@@ -263,7 +263,7 @@ def _facts(
 ) -> Facts:
     infra = session.infra
     if not session.finished and not session.stop_reason and not infra:
-        if last is None:
+        if last is None or last.status == "removing":
             infra = "the container was removed from outside"
         else:
             infra = f"init ended with status {last.exit_code} before its report"

@@ -30,7 +30,8 @@ def render_error(error: HarnessError, *, as_json: bool) -> None:
         return
     _say(f"error: {error.message}")
     for issue in error.issues:
-        _say(f"  {issue}")
+        if str(issue) not in error.message:
+            _say(f"  {issue}")
     if error.hint:
         _say(f"hint: {error.hint}")
 

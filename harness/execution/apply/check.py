@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from harness.errors import BaseDriftError, ContainmentError, Issue, StateError
 from harness.execution.apply.protected import find_protected, is_protected
@@ -32,14 +33,29 @@ Found = Mapping[bytes, Standing]
 """What stood at each changed path when it was checked; nothing for a path that was free."""
 
 
-def check_changeset(changeset: Changeset, blobs: BlobStore) -> None:
-    """Refuse a changeset that may never land, whatever the project looks like.
+def find_refusals(
+    root: Path, changeset: Changeset, *, blobs: BlobStore, environment: Mapping[str, str]
+) -> tuple[tuple[bytes, str], ...]:
+    """Return every path that may not be written, whoever approved it, with the reason.
+
+    Args:
+        root: the project's folder; its git configuration can name a hooks folder.
+        changeset: what is to land.
+        blobs: holds its content and folder objects.
+        environment: names the user's git configuration.
 
     Raises:
-        ContainmentError: every path that may not be written, with the reason.
         VerificationError: a blob is missing or damaged.
     """
-    _refuse(list(_obstacles(changeset, blobs)))
+    protected = find_protected(root, environment)
+    return (
+        *_obstacles(changeset, blobs),
+        *(
+            (change.path, "is where git or its hooks lie")
+            for change in changeset.changes
+            if is_protected(change, protected)
+        ),
+    )
 
 
 def check_base(
@@ -59,13 +75,7 @@ def check_base(
         VerificationError: a blob is missing or damaged.
         StateError: a path can't be read.
     """
-    protected = find_protected(tree.path, environment)
-    refused = list(_obstacles(changeset, blobs))
-    refused += [
-        (change.path, "is where git or its hooks lie")
-        for change in changeset.changes
-        if is_protected(change, protected)
-    ]
+    refused = list(find_refusals(tree.path, changeset, blobs=blobs, environment=environment))
     drift: list[tuple[bytes, str]] = []
     found: dict[bytes, Standing] = {}
     checker = _Checker(tree, changeset)

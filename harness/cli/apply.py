@@ -1,0 +1,58 @@
+"""`harness apply` and `harness undo`: land an approved diff, or prepare to take one back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.amounts import count
+from harness.cli.begin import begin
+from harness.cli.options import json_option, print_json, project_option
+from harness.cli.progress import working
+from harness.cli.show_diff import diff_json, print_stat
+from harness.flows.apply import apply_diff, undo_diff
+from harness.model.digest import parse_given_digest
+
+
+@click.command()
+@click.argument("diffhash")
+@project_option
+@json_option
+def apply(diffhash: str, project: Path, *, as_json: bool) -> None:
+    """Land the approved diff DIFFHASH, all of it or nothing.
+
+    Every path it touches must be as it was when the run was sealed; otherwise nothing is written
+    and the exit code is 3.
+    """
+    digest = parse_given_digest(diffhash)
+    session = begin(project)
+    with working("applying", quiet=as_json):
+        applied = apply_diff(session, digest)
+    changes = len(applied.changeset.changes)
+    if as_json:
+        print_json({"diff": applied.diff, "changes": changes, "result": applied.changeset.result})
+    elif changes:
+        click.secho(f"applied: {count(changes, 'changed path')}", fg="green")
+        click.echo(f"to take it back: harness undo {applied.diff}")
+    else:
+        click.echo("the diff is empty: nothing was written")
+
+
+@click.command()
+@click.argument("diffhash")
+@project_option
+@json_option
+def undo(diffhash: str, project: Path, *, as_json: bool) -> None:
+    """Make the reverse of the landed diff DIFFHASH.
+
+    The reverse waits in quarantine like any other diff and needs an approval of its own.
+    """
+    digest = parse_given_digest(diffhash)
+    session = begin(project)
+    quarantine = undo_diff(session, digest)
+    if as_json:
+        print_json(diff_json(session, quarantine, patch=False))
+        return
+    print_stat(quarantine)
+    click.echo(f"next: harness approve {quarantine.summary.diff}")

@@ -1,0 +1,97 @@
+"""`harness ledger`: look at the append-only ledger, and check it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from harness.cli.options import json_option, print_json
+from harness.cli.plain import plain
+from harness.errors import InputError
+from harness.flows.session import open_host
+from harness.model.canonical import parse_json
+from harness.model.digest import short
+from harness.model.entry import Entry
+
+SHOWN = 50
+
+_ABOUT = ("diff", "subject", "plan", "imageId")
+_TOLD = ("run", "outcome", "reviewer", "recipe", "name")
+
+
+@click.group()
+def ledger() -> None:
+    """List, show and verify the append-only ledger."""
+
+
+@ledger.command("list")
+@click.option("-n", "--last", type=click.IntRange(min=1), default=SHOWN, show_default=True)
+@json_option
+def ledger_list(last: int, *, as_json: bool) -> None:
+    """List the last entries, newest last. They are verified on the way."""
+    entries = open_host().ledger.entries()[-last:]
+    if as_json:
+        print_json([_entry_json(entry) for entry in entries])
+        return
+    for entry in entries:
+        click.echo(
+            f"{entry.seq:>6}  {entry.time}  {entry.verb:<10} {entry.phase:<6}  {_gist(entry)}"
+        )
+
+
+@ledger.command("show")
+@click.argument("seq", type=click.IntRange(min=0))
+@json_option
+def ledger_show(seq: int, *, as_json: bool) -> None:
+    """Show entry SEQ as it stands in the ledger."""
+    entries = open_host().ledger.entries()
+    if seq >= len(entries):
+        raise InputError(f"ledger: expected an entry below {len(entries)}, got {seq}")
+    entry = entries[seq]
+    if as_json:
+        print_json(_entry_json(entry))
+    else:
+        click.echo(plain(entry.to_bytes().decode("utf-8")))
+
+
+@ledger.command("verify")
+@json_option
+def ledger_verify(*, as_json: bool) -> None:
+    """Check every line, the chain, the tree and the signed checkpoint.
+
+    Exit code 3 and the first bad line when something does not fit.
+    """
+    report = open_host().ledger.verify()
+    if as_json:
+        print_json(
+            {
+                "size": report.size,
+                "root": report.root,
+                "time": report.time,
+                "checkpoint": report.checkpoint,
+                "warnings": list(report.warnings),
+            }
+        )
+        return
+    click.secho(f"ledger ok: {report.size} entries, root {report.root}", fg="green")
+    for warning in report.warnings:
+        click.secho(f"note: {plain(warning)}", fg="yellow")
+    if report.checkpoint:
+        click.echo(report.checkpoint.rstrip("\n"))
+
+
+def _entry_json(entry: Entry) -> Any:
+    return parse_json(entry.to_bytes())
+
+
+def _gist(entry: Entry) -> str:
+    """Return what an entry is about, in a few words."""
+    body = entry.body
+    about = next((body[key] for key in _ABOUT if body.get(key)), "")
+    words = [short(str(about))] if about else []
+    words += [str(body[key]) for key in _TOLD if body.get(key)]
+    if entry.verb == "apply" and entry.phase == "done":
+        words.append(str(body.get("result")))
+    words += [f"{key}={value}" for key, value in entry.notes.items()]
+    return plain("  ".join(words))

@@ -1,0 +1,97 @@
+"""`harness seal` and `harness plan`: make a plan, and look at plans."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+import click
+
+from harness.cli.begin import begin
+from harness.cli.options import (
+    json_option,
+    parameter_option,
+    parse_parameters,
+    print_json,
+    project_option,
+)
+from harness.cli.plain import plain
+from harness.cli.progress import working
+from harness.cli.show_plan import plan_json, print_plan
+from harness.flows.plans import view_plan, view_plan_of, view_plans
+from harness.flows.seal import seal_recipe
+from harness.flows.session import open_session
+from harness.model.digest import short
+
+
+@click.command()
+@click.argument("recipe")
+@parameter_option
+@click.option("--why", default="", help="Why it should run; shown to the approver.")
+@click.option("--requester", default="", help="Who asks.  [default: your login name]")
+@project_option
+@json_option
+def seal(
+    recipe: str,
+    params: tuple[str, ...],
+    why: str,
+    requester: str,
+    project: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """Freeze RECIPE, files, image and policy into one plan hash.
+
+    Nothing runs. The plan hash printed at the end is what a reviewer approves:
+    `harness approve HASH`, then `harness run HASH`.
+    """
+    session = begin(project)
+    with working("sealing", quiet=as_json):
+        sealed = seal_recipe(
+            session,
+            recipe,
+            chosen=parse_parameters(params),
+            why=why,
+            requester=requester or getpass.getuser(),
+        )
+    view = view_plan_of(session, session.ledger.entries(), sealed.plan.digest)
+    if as_json:
+        print_json(plan_json(view))
+    else:
+        print_plan(view)
+
+
+@click.group()
+def plan() -> None:
+    """List plans, or show what one would run."""
+
+
+@plan.command("list")
+@project_option
+@json_option
+def plan_list(project: Path, *, as_json: bool) -> None:
+    """List the project's plans, newest last."""
+    views = view_plans(open_session(project))
+    if as_json:
+        print_json([plan_json(view) for view in views])
+        return
+    for view in views:
+        recipe = view.seal.recipe["name"]
+        click.echo(
+            f"{short(view.plan.digest)}  {view.plan.run}  {plain(recipe):<20}  {view.status}"
+        )
+    if not views:
+        click.echo("no plans yet; `harness seal RECIPE` makes one", err=True)
+
+
+@plan.command("show")
+@click.argument("plan_hash", metavar="HASH")
+@project_option
+@json_option
+def plan_show(plan_hash: str, project: Path, *, as_json: bool) -> None:
+    """Show what the plan HASH (12 or more digits, or its run id) would run."""
+    view = view_plan(open_session(project), plan_hash)
+    if as_json:
+        print_json(plan_json(view))
+    else:
+        print_plan(view)

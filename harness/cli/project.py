@@ -1,0 +1,136 @@
+"""`harness init` and `harness recipe`: begin a project, and look at its recipes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from harness.cli.options import (
+    json_option,
+    parameter_option,
+    parse_parameters,
+    print_json,
+    project_option,
+)
+from harness.cli.plain import plain
+from harness.errors import InputError
+from harness.flows.init import init_project
+from harness.flows.recipes import Checked, check_recipes, list_recipe_names, read_recipe_named
+from harness.flows.session import open_session
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Public SSH key of the first reviewer.  [default: ~/.ssh/id_ed25519.pub]",
+)
+@click.option("--reviewer", default="", help="Name of the first reviewer.  [default: your login]")
+@json_option
+def init(folder: Path, key: Path | None, reviewer: str, *, as_json: bool) -> None:
+    """Write a commented starter set of recipes and policies into FOLDER.
+
+    Files that are there already are left as they are.
+    """
+    written, kept = init_project(folder, key=key, reviewer=reviewer)
+    if as_json:
+        print_json({"written": written, "kept": kept})
+        return
+    for name in written:
+        click.echo(f"wrote {name}")
+    for name in kept:
+        click.echo(f"left as it is: {name}")
+    click.echo("next: harness recipe check")
+
+
+@click.group()
+def recipe() -> None:
+    """List, show and check recipes."""
+
+
+@recipe.command("list")
+@project_option
+@json_option
+def recipe_list(project: Path, *, as_json: bool) -> None:
+    """List the project's recipes."""
+    session = open_session(project)
+    checked = check_recipes(session, list_recipe_names(session))
+    if as_json:
+        print_json([_checked_json(item) for item in checked])
+        return
+    for item in checked:
+        if item.recipe is None:
+            click.echo(f"{plain(item.name):<20}  has mistakes: harness recipe check {item.name}")
+        else:
+            about = plain(item.recipe.description)
+            click.echo(f"{plain(item.name):<20}  {item.recipe.kind:<10}  {about}")
+    if not checked:
+        click.echo("no recipes yet; `harness init` writes a starter set", err=True)
+
+
+@recipe.command("show")
+@click.argument("name")
+@parameter_option
+@project_option
+@json_option
+def recipe_show(name: str, params: tuple[str, ...], project: Path, *, as_json: bool) -> None:
+    """Show the recipe NAME as it would be sealed, parameters and limits filled in."""
+    session = open_session(project)
+    chosen = parse_parameters(params) if params else None
+    found, policy = read_recipe_named(session, name, chosen)
+    body = {**found.to_json(), "limits": found.limits.to_json(), "policy": policy.name}
+    if as_json:
+        print_json(body)
+        return
+    for key, value in body.items():
+        click.echo(click.style(f"{key:<12}", dim=True) + plain(_show(value)))
+
+
+@recipe.command("check")
+@click.argument("names", nargs=-1)
+@project_option
+@json_option
+def recipe_check(names: tuple[str, ...], project: Path, *, as_json: bool) -> None:
+    """Check recipes NAMES (all of them when none is given) and report every mistake.
+
+    Exit code 2 when there is any; each with file, line, column and the fix.
+    """
+    session = open_session(project)
+    checked = check_recipes(session, list(names) or list_recipe_names(session))
+    issues = tuple(issue for item in checked for issue in item.issues)
+    if as_json and not issues:
+        print_json([_checked_json(item) for item in checked])
+    if issues:
+        bad = [item.name for item in checked if item.issues]
+        raise InputError(f"recipes with mistakes: {', '.join(bad)}", issues=issues)
+    if not as_json:
+        for item in checked:
+            click.echo(f"{plain(item.name)}: ok")
+        if not checked:
+            click.echo("no recipes yet; `harness init` writes a starter set", err=True)
+
+
+def _checked_json(item: Checked) -> dict[str, object]:
+    return {
+        "name": item.name,
+        "ok": item.recipe is not None,
+        "kind": item.recipe.kind if item.recipe else "",
+        "description": item.recipe.description if item.recipe else "",
+        "issues": [
+            {"where": issue.where, "message": issue.message, "fix": issue.fix}
+            for issue in item.issues
+        ],
+    }
+
+
+def _show(value: object) -> str:
+    if isinstance(value, dict):
+        if "argv" in value:
+            return shlex.join(value["argv"])
+        return "  ".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, list):
+        return "; ".join(_show(item) for item in value)
+    return str(value)

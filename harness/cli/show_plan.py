@@ -1,0 +1,124 @@
+"""How a plan reads to the person who is asked to approve it: everything that is sealed, no less."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from harness.cli.amounts import count, show_size
+from harness.cli.plain import plain
+from harness.flows.plans import PlanView
+from harness.model.clock import show_duration
+from harness.model.seal import FIXED_ENV
+
+INDENT = 12
+LEFT_OUT_SHOWN = 20
+
+
+def print_plan(view: PlanView) -> None:
+    """Print a plan with the state of its gate."""
+    plan, seal = view.plan, view.seal
+    recipe = seal.recipe
+    click.secho(f"plan {plan.digest}", bold=True)
+    _line("project", f"{plan.project_name}  (run {plan.run}, asked for by {plan.requester})")
+    _line("recipe", f"{recipe['name']} ({recipe['kind']})")
+    _line("why", plan.disclosure["why"])
+    _line("seal", seal.digest)
+    _line("image", f"{seal.image.name}  {seal.image.image_id}  {seal.image.platform}")
+    _print_steps(recipe["steps"], plan.disclosure["alternative"])
+    _print_settings(recipe, seal.env)
+    _line("may write", ", ".join(recipe["writable"]) or "nothing that could land")
+    for output in recipe["outputs"]:
+        _line("leaves", f"{output['path']} as artifact {output['name']}")
+    _print_isolation(seal.isolation)
+    _print_files(plan.disclosure, seal.snapshot)
+    _line("takes", _expectation(plan.disclosure, seal.isolation["limits"]["wall_ms"]))
+    _line("policy", f"{plan.policy_name}  {plan.policy}")
+    _line("state", f"{view.status}; {view.tally}" if view.tally else view.status)
+    _line("good until", plan.not_after)
+
+
+def plan_json(view: PlanView) -> dict[str, Any]:
+    """Return the JSON form of `harness plan show`."""
+    plan, seal = view.plan, view.seal
+    return {
+        "plan": plan.digest,
+        "run": plan.run,
+        "project": {"id": plan.project, "name": plan.project_name},
+        "requester": plan.requester,
+        "created": plan.created,
+        "notAfter": plan.not_after,
+        "policy": {"name": plan.policy_name, "digest": plan.policy, "reviewers": plan.reviewers},
+        "disclosure": dict(plan.disclosure),
+        "seal": {
+            "digest": seal.digest,
+            "recipe": dict(seal.recipe),
+            "snapshot": seal.snapshot,
+            "image": seal.image.to_json(),
+            "isolation": dict(seal.isolation),
+            "env": dict(seal.env),
+        },
+        "status": view.status,
+        "approvals": view.tally,
+    }
+
+
+def _line(label: str, text: str) -> None:
+    click.echo(click.style(f"{label:<{INDENT}}", dim=True) + plain(text).replace("\n", "\\n"))
+
+
+def _print_steps(steps: list[Mapping[str, Any]], alternative: list[str]) -> None:
+    for number, (step, command) in enumerate(zip(steps, alternative, strict=True), 1):
+        script = click.style("  [script]", fg="yellow") if step["script"] else ""
+        label = click.style(f"{'runs' if number == 1 else '':<{INDENT}}", dim=True)
+        click.echo(f"{label}{number}. {plain(command)}{script}")
+    _line("instead of", "the same commands on this machine, with your rights and your network")
+
+
+def _print_settings(recipe: Mapping[str, Any], env: Mapping[str, str]) -> None:
+    own = {name: value for name, value in env.items() if name not in FIXED_ENV}
+    if own:
+        _line("env", "  ".join(f"{name}={value}" for name, value in sorted(own.items())))
+    if recipe["parameters"]:
+        chosen = sorted(recipe["parameters"].items())
+        _line("parameters", "  ".join(f"{name}={value}" for name, value in chosen))
+
+
+def _print_isolation(isolation: Mapping[str, Any]) -> None:
+    limits = isolation["limits"]
+    amounts = [
+        f"{limits['cpu_millis'] / 1000:g} cpu",
+        f"{show_size(limits['memory_bytes'])} memory, no swap",
+        f"{limits['pids']} pids",
+        f"{limits['open_files']} open files",
+        f"{show_size(limits['workspace_bytes'])} of new files",
+        f"{show_size(limits['output_bytes'])} of output",
+    ]
+    _line("limits", ", ".join(amounts))
+    _line(
+        "box",
+        f"network {isolation['network']}, read-only root, no capabilities, no new privileges, "
+        f"seccomp {isolation['seccomp']}, /tmp {'exec' if isolation['tmpExec'] else 'noexec'}, "
+        f"workspace {isolation['workspace']}",
+    )
+
+
+def _print_files(disclosure: Mapping[str, Any], snapshot: str) -> None:
+    size = show_size(disclosure["bytes"])
+    _line("files", f"{count(disclosure['files'], 'file')}, {size}  {snapshot}")
+    left_out = disclosure["leftOut"]
+    for item in left_out[:LEFT_OUT_SHOWN]:
+        _line("left out", f"{item['path']}: {item['reason']}")
+    if len(left_out) > LEFT_OUT_SHOWN:
+        _line("left out", f"{len(left_out) - LEFT_OUT_SHOWN} more; `--json` lists all")
+
+
+def _expectation(disclosure: Mapping[str, Any], wall_ms: int) -> str:
+    most = f"at most {show_duration(wall_ms)}"
+    runs = disclosure["expectedFromRuns"]
+    if not runs:
+        return f"{most}; it has not passed here before"
+    what = "one earlier run" if runs == 1 else f"the median of {runs} earlier runs"
+    return f"about {show_duration(disclosure['expectedMs'])} by {what}; {most}"

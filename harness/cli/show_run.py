@@ -1,0 +1,121 @@
+"""How a run reads: how it ended, what it checked, what it left, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from harness.cli.amounts import count, show_size
+from harness.cli.plain import plain
+from harness.flows.run import Ran
+from harness.model.clock import show_duration
+from harness.model.outcome import StepReport
+from harness.model.run_record import RunRecord, StreamRecord
+
+LABEL = 10
+
+
+def print_ran(ran: Ran) -> None:
+    """Print the end of a run that was just made."""
+    print_record(ran.record)
+    for problem in ran.problems:
+        click.secho(f"note: {plain(problem)}", fg="yellow", err=True)
+    if ran.imported is None:
+        return
+    changeset = ran.imported.changeset
+    for name in ran.imported.missing:
+        _line("missing", f"the declared output {name}")
+    if ran.imported.by_products:
+        _line("aside", f"{count(len(ran.imported.by_products), 'by-product')}, never imported")
+    if not changeset.changes:
+        _line("diff", "nothing that could land changed")
+        return
+    _line("diff", f"{changeset.digest}  {count(len(changeset.changes), 'changed path')}")
+    click.echo(f"next: harness diff {ran.record.run}")
+    if ran.record.outcome.kind == "passed":
+        click.echo(f"then: harness approve {changeset.digest}")
+
+
+def print_record(record: RunRecord) -> None:
+    """Print a run record."""
+    good = record.outcome.kind == "passed"
+    click.secho(f"run {record.run}: {record.outcome}", fg="green" if good else "red", bold=True)
+    for step in record.steps:
+        _line("step", f"{step.index + 1}. {_step_end(step)} in {show_duration(step.duration_ms)}")
+    if record.checks:
+        checks = record.checks
+        _line(
+            "checks",
+            f"{checks['run']} ran: {checks['passed']} passed, {checks['failed']} failed; "
+            f"{checks['skipped']} skipped",
+        )
+    for name, stream in (("stdout", record.stdout), ("stderr", record.stderr)):
+        if stream.total_bytes:
+            _line(name, _stream(stream))
+    for artifact in record.artifacts:
+        _line("artifact", f"{artifact.name}: {artifact.path}, {show_size(artifact.size)}")
+    _line("used", _usage(record.usage))
+
+
+def ran_json(ran: Ran) -> dict[str, Any]:
+    """Return the JSON form of `harness run`."""
+    imported = ran.imported
+    return {
+        **record_json(ran.record),
+        "diff": imported.changeset.digest if imported else "",
+        "changes": len(imported.changeset.changes) if imported else 0,
+        "byProducts": len(imported.by_products) if imported else 0,
+        "missing": list(imported.missing) if imported else [],
+        "problems": list(ran.problems),
+    }
+
+
+def record_json(record: RunRecord) -> dict[str, Any]:
+    """Return the JSON form of a run record."""
+    return {
+        "run": record.run,
+        "plan": record.plan,
+        "seal": record.seal,
+        "record": record.digest,
+        "outcome": {**record.outcome.to_json(), "text": str(record.outcome)},
+        "started": record.started,
+        "finished": record.finished,
+        "steps": [step.to_json() for step in record.steps],
+        "stdout": record.stdout.to_json(),
+        "stderr": record.stderr.to_json(),
+        "checks": dict(record.checks),
+        "artifacts": [artifact.to_json() for artifact in record.artifacts],
+        "observed": dict(record.observed),
+        "usage": dict(record.usage),
+        "workspace": record.workspace,
+        "engine": record.engine,
+    }
+
+
+def _line(label: str, text: str) -> None:
+    click.echo(click.style(f"{label:<{LABEL}}", dim=True) + plain(text))
+
+
+def _step_end(step: StepReport) -> str:
+    return f"signal {step.signal}" if step.signal is not None else f"exit {step.exit}"
+
+
+def _stream(stream: StreamRecord) -> str:
+    kept = ""
+    if stream.truncated:
+        kept = (
+            f", cut: the first {show_size(stream.head_bytes)} and the last "
+            f"{show_size(stream.tail_bytes)} are kept"
+        )
+    return f"{show_size(stream.total_bytes)}{kept}  {stream.digest}"
+
+
+def _usage(usage: Mapping[str, Any]) -> str:
+    parts = [f"{show_duration(usage['wall_ms'])} wall"]
+    if isinstance(usage["cpu_ms"], int):
+        parts.append(f"{show_duration(usage['cpu_ms'])} cpu")
+    if isinstance(usage["memory_peak_bytes"], int):
+        parts.append(f"{show_size(usage['memory_peak_bytes'])} memory at most")
+    return ", ".join(parts)

@@ -1,0 +1,23 @@
+"""The engine this host uses, opened."""
+
+from __future__ import annotations
+
+import os
+
+from harness.execution.host.find import EngineAddress, find_engine
+from harness.execution.worker.docker_images import DockerImageEngine
+from harness.flows.session import Host
+
+
+def open_engine(host: Host) -> DockerImageEngine:
+    """Find the engine and open it.
+
+    Raises:
+        EngineUnreachableError: none answers; the issues say why for each place.
+    """
+    return open_engine_at(find_engine(os.environ, host.state))
+
+
+def open_engine_at(address: EngineAddress) -> DockerImageEngine:
+    """Open the engine at an address that answered."""
+    return DockerImageEngine(address.url)

@@ -1,0 +1,59 @@
+"""Policies of a project, each below the host's own: built-in ceiling, host, project, recipe."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from harness.errors import InputError
+from harness.flows.session import Session
+from harness.model.limits import Isolation
+from harness.model.policy import Policy
+from harness.model.policy_file import read_host_isolation, read_policy, reviewers_file_of
+
+SUFFIX = ".yaml"
+MAX_REVIEWERS = 64 * 1024
+
+
+def read_policy_named(session: Session, name: str) -> Policy:
+    """Read one policy file, with its reviewers file, below the host's policy if there is one.
+
+    Raises:
+        InputError: no such policy, or every mistake in it, its reviewers, or the host's policy.
+    """
+    path = session.project.policies / f"{name}{SUFFIX}"
+    file = os.path.relpath(path, session.project.root)
+    data = _read(path, file, "`harness init` writes a default one")
+    reviewers_path = path.parent / reviewers_file_of(data, file)
+    reviewers = _read(
+        reviewers_path,
+        os.path.relpath(reviewers_path, session.project.root),
+        "it lists who may approve, in OpenSSH's allowed_signers format",
+    )
+    return read_policy(data, file, name=name, reviewers=reviewers, above=read_host_policy())
+
+
+def host_policy_path() -> Path:
+    """Return where the host's own policy is: `$XDG_CONFIG_HOME/sealed-harness/policy.yaml`."""
+    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(base) / "sealed-harness" / "policy.yaml"
+
+
+def read_host_policy() -> Isolation | None:
+    """Return the isolation that the host allows at most, or None when it says nothing.
+
+    Raises:
+        InputError: every mistake in the file.
+    """
+    path = host_policy_path()
+    if not path.exists():
+        return None
+    return read_host_isolation(_read(path, str(path), ""), path.name)
+
+
+def _read(path: Path, file: str, hint: str) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}", hint=hint) from error

@@ -1,0 +1,66 @@
+"""Setup: an engine for this host, and back again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from harness.execution.host.daemon import stop_own_engine
+from harness.execution.host.find import EngineAddress
+from harness.execution.host.setup import (
+    SetupContext,
+    Step,
+    gather_facts,
+    plan_setup,
+    run_setup,
+    undo_setup,
+)
+from harness.flows.session import Host
+
+Report = Callable[[str], None]
+Consent = Callable[[str], bool]
+
+
+def look_at_host(host: Host) -> tuple[EngineAddress | None, tuple[Step, ...]]:
+    """Return the engine that answers, if one does, and the steps that are missing.
+
+    Raises:
+        SandboxUnavailableError: steps are needed that this user or this host can't take.
+    """
+    facts = gather_facts(os.environ, host.state, uid=os.geteuid())
+    return facts.engine, plan_setup(facts)
+
+
+def set_up(
+    host: Host, steps: tuple[Step, ...], *, report: Report, consent: Consent
+) -> EngineAddress:
+    """Take the steps.
+
+    Raises:
+        SandboxUnavailableError: no consent, or the engine can't be started.
+        AcquisitionError: packages can't be had.
+    """
+    return run_setup(steps, _context(host, report, consent))
+
+
+def take_back(host: Host, *, report: Report, consent: Consent) -> tuple[str, ...]:
+    """Take back what setup did on this host; return what that was.
+
+    Raises:
+        SandboxUnavailableError: no consent.
+        AcquisitionError: apt fails.
+    """
+    return undo_setup(_context(host, report, consent))
+
+
+def stop_engine(host: Host) -> bool:
+    """Stop the engine that setup started, if it runs; its data stays.
+
+    Raises:
+        SandboxUnavailableError: it does not end.
+    """
+    return stop_own_engine(host.state, environment=os.environ)
+
+
+def _context(host: Host, report: Report, consent: Consent) -> SetupContext:
+    return SetupContext(state=host.state, environment=os.environ, report=report, consent=consent)

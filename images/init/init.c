@@ -45,6 +45,8 @@ enum {
     REPORTS = 4096,                /* room for the small frames between two chunks */
     KILL_MS = 10000,               /* how long processes may take to die of SIGKILL */
     POLL_MS = 20,                  /* while processes are dying */
+    CANNOT_EXECUTE = 126,          /* as a shell has them */
+    NOT_FOUND = 127,
     EXIT_CONTROLLER_GONE = 3,
     EXIT_USAGE = 64,
     EXIT_BROKEN = 70,
@@ -306,32 +308,45 @@ static void become_payload(char **argv, int null, int out, int err, int exec_err
     int error = errno;
     if (write(exec_error, &error, sizeof error) != sizeof error)
         _exit(125);
-    _exit(error == ENOENT ? 127 : 126);
+    _exit(error == ENOENT ? NOT_FOUND : CANNOT_EXECUTE);
 }
 
-static void start(struct running *step, int index, char **argv)
+static void close_both(int pipe_ends[2])
 {
-    char text[16];
-    int out[2], err[2], exec_error[2];
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+}
+
+/* Returns 0, or the errno of what could not be had: a payload of the same uid can lower init's
+ * own limits (prlimit), so a step that can't be started is that step's failure. */
+static int start(struct running *step, int index, char **argv)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1}, exec_error[2] = {-1, -1}, failed = 0;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    *step = (struct running){.index = index, .out = -1, .err = -1, .exec_error = -1,
+                             .started = now_ms(), .ended = now_ms()};
     if (null < 0 || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) ||
-        pipe2(exec_error, O_CLOEXEC | O_NONBLOCK))
-        broken("pipes");
-    *step = (struct running){.index = index, .out = out[0], .err = err[0],
-                             .exec_error = exec_error[0], .started = now_ms()};
-    step->pid = fork();
-    if (step->pid < 0)
-        broken("fork");
+        pipe2(exec_error, O_CLOEXEC | O_NONBLOCK) || (step->pid = fork()) < 0) {
+        failed = errno;
+        step->pid = 0;
+        close(null);
+        close_both(out);
+        close_both(err);
+        close_both(exec_error);
+        return failed;
+    }
     if (step->pid == 0)
         become_payload(argv, null, out[1], err[1], exec_error[1]);
     close(null);
     close(out[1]);
     close(err[1]);
     close(exec_error[1]);
+    step->out = out[0];
+    step->err = err[0];
+    step->exec_error = exec_error[0];
     fcntl(step->out, F_SETFL, O_NONBLOCK);
     fcntl(step->err, F_SETFL, O_NONBLOCK);
-    snprintf(text, sizeof text, "%d", index);
-    report('S', text);
+    return 0;
 }
 
 static void watch_clocks(void)
@@ -375,13 +390,35 @@ static void drain(struct running *step)
     }
 }
 
+static void report_end(const struct running *step, int exec_errno)
+{
+    char text[160], exited[16] = "null", signalled[16] = "null";
+    if (WIFSIGNALED(step->status))
+        snprintf(signalled, sizeof signalled, "%d", WTERMSIG(step->status));
+    else
+        snprintf(exited, sizeof exited, "%d", WEXITSTATUS(step->status));
+    snprintf(text, sizeof text,
+             "{\"index\":%d,\"exit\":%s,\"signal\":%s,\"execErrno\":%d,\"durationMs\":%lld}",
+             step->index, exited, signalled, exec_errno,
+             (long long)(step->ended - step->started));
+    deliver();
+    report('X', text);
+    deliver();
+}
+
 /* Run one step to its end. Returns 1 when it exited with 0. */
 static int run(int index, char **argv)
 {
     struct running step;
-    char text[160], exited[16] = "null", signalled[16] = "null";
-    int exec_errno = 0;
-    start(&step, index, argv);
+    char text[16];
+    snprintf(text, sizeof text, "%d", index);
+    report('S', text);
+    int exec_errno = start(&step, index, argv);
+    if (exec_errno) {
+        step.status = CANNOT_EXECUTE << 8;
+        report_end(&step, exec_errno);
+        return 0;
+    }
     while (reap(&step), step.pid != 0) {
         watch_clocks();
         pump(&step, earlier(deadline_at, kill_at));
@@ -391,16 +428,7 @@ static int run(int index, char **argv)
     if (read(step.exec_error, &exec_errno, sizeof exec_errno) != sizeof exec_errno)
         exec_errno = 0;
     close(step.exec_error);
-    if (WIFSIGNALED(step.status))
-        snprintf(signalled, sizeof signalled, "%d", WTERMSIG(step.status));
-    else
-        snprintf(exited, sizeof exited, "%d", WEXITSTATUS(step.status));
-    snprintf(text, sizeof text,
-             "{\"index\":%d,\"exit\":%s,\"signal\":%s,\"execErrno\":%d,\"durationMs\":%lld}",
-             index, exited, signalled, exec_errno, (long long)(step.ended - step.started));
-    deliver();
-    report('X', text);
-    deliver();
+    report_end(&step, exec_errno);
     return WIFEXITED(step.status) && WEXITSTATUS(step.status) == 0;
 }
 

@@ -237,6 +237,15 @@ def test_a_text_file_without_a_header_is_not_run_by_a_shell(bench: Bench) -> Non
     assert ran.out == b""
 
 
+def test_a_step_that_lames_init_makes_the_next_one_fail_and_nothing_pass(bench: Bench) -> None:
+    lame = "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))"
+    ran = bench.run(Scenario(code=lame, events=()), Scenario(code="print('ran')", events=()))
+    assert str(ran.outcome) == "failed(126): could not be executed"
+    assert ran.outcome.step == 1
+    assert ran.result.facts.steps[1].exec_errno == 24
+    assert ran.out == b""
+
+
 @pytest.mark.fault("L015")
 def test_a_child_killed_for_memory_is_found_from_the_cgroup(bench: Bench) -> None:
     code = """

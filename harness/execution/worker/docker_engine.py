@@ -43,13 +43,12 @@ class DockerEngine(DockerCalls):
 
     def info(self) -> EngineInfo:
         """Return what the engine says of itself."""
-        found = self._call("info", lambda client: client.info())
-        version = self._call("version", lambda client: client.version())
+        found, api = self._call("info", lambda client: (client.info(), client.api_version))
         options = tuple(str(option) for option in found.get("SecurityOptions") or ())
         architecture = str(found.get("Architecture", ""))
         return EngineInfo(
             version=str(found.get("ServerVersion", "")),
-            api_version=str(version.get("ApiVersion", "")),
+            api_version=str(api),
             cgroup_version=2 if str(found.get("CgroupVersion", "1")) == "2" else 1,
             storage_driver=str(found.get("Driver", "")),
             security_options=options,

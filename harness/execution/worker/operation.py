@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.errors import SandboxUnavailableError
 from harness.execution.worker.output import KEEP_BYTES, CapturedStream
 from harness.model.image import Image
 from harness.model.limits import Limits
 from harness.model.outcome import Facts
 from harness.model.seal import Seal
+
+STRATEGIES = ("auto", "overlay")
+"""The workspace strategies of a local engine; both mean the overlay."""
 
 StopReason = Literal["interrupt", "cancel"]
 
@@ -76,7 +80,16 @@ def operation_from_seal(  # noqa: D417 - the others are as in `Operation`
 
     Args:
         seal: what would be executed.
+
+    Raises:
+        SandboxUnavailableError: the seal asks for a workspace strategy that this host lacks.
     """
+    for chosen in (seal.isolation["workspace"], seal.recipe["workspace"]):
+        if chosen not in STRATEGIES:
+            raise SandboxUnavailableError(
+                f"workspace: expected one of {', '.join(STRATEGIES)}, got {chosen!r:.40}",
+                hint="choose `workspace: auto` in the recipe and in its policy, then seal again",
+            )
     return Operation(
         run=run,
         state=state,

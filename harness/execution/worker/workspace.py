@@ -70,9 +70,14 @@ def make_workspace(folder: Path, *, uid: int, gid: int) -> Workspace:
             if os.geteuid() != uid:
                 os.chown(path, uid, gid)
         os.utime(made.upper, (SOURCE_DATE_EPOCH, SOURCE_DATE_EPOCH))
-        free = free_bytes(folder)
+        free, kind = free_bytes(folder), _file_system(folder)
     except OSError as error:
         raise state_error("make a workspace", error) from error
+    if kind == "overlay":
+        raise StateError(
+            "state folder: lies on an overlay file system, which can't hold another one's layers",
+            hint="set HARNESS_STATE to a folder on a disk, or on a volume when in a container",
+        )
     if free < FREE_FLOOR:
         raise StateError(
             f"state folder: expected {FREE_FLOOR} bytes free, got {free}",
@@ -89,6 +94,18 @@ def free_bytes(folder: Path) -> int:
     """
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
+
+
+def _file_system(folder: Path) -> str:
+    """Return the type of the file system a folder lies on; `` when this host does not tell."""
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    kinds = (line.partition(" - ")[2].split() for line in lines if line.split()[2:3] == [number])
+    return next((kind[0] for kind in kinds if kind), "")
 
 
 def overlay_options(layers: Sequence[Path], workspace: Workspace) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from harness.model.digest import digest_of
 from harness.model.image import Image
 from harness.model.limits import Isolation, Limits
 from harness.model.seal import FIXED_ENV, Seal
-from tests.fakes.bench import SMALL, Bench, Ran, Scenario, fake_bench
+from tests.fakes.bench import Bench, Ran, Scenario, fake_bench
 from tests.fakes.engine import (
     FAKE_IMAGE,
     Die,
@@ -149,19 +149,34 @@ def test_the_image_s_own_environment_is_taken_out(bench: Bench) -> None:
     assert engine.created[0].unset_env == ("LEAK", "PATH")
 
 
-def test_an_operation_is_what_its_seal_says(tmp_path: Path) -> None:
-    limits = Limits(pids=33)
-    image = Image(name="i", image_id=FAKE_IMAGE, platform="linux/amd64", definition=digest_of(b"d"))
-    seal = Seal(
-        recipe={"steps": [{"argv": ["a", "b"]}]},
+def seal(*, workspace: str = "auto") -> Seal:
+    return Seal(
+        recipe={"steps": [{"argv": ["a", "b"]}], "workspace": workspace},
         snapshot=digest_of(b"s"),
-        image=image,
-        isolation=Isolation(limits=limits, tmp_exec=False).to_json(),
+        image=Image(
+            name="i", image_id=FAKE_IMAGE, platform="linux/amd64", definition=digest_of(b"d")
+        ),
+        isolation=Isolation(limits=Limits(pids=33), tmp_exec=False).to_json(),
         env=FIXED_ENV,
     )
+
+
+def test_an_operation_is_what_its_seal_says(tmp_path: Path) -> None:
     made = operation_from_seal(
-        seal, run="r", state="s", layers=(tmp_path,), folder=tmp_path, uid=1, gid=2
+        seal(), run="r", state="s", layers=(tmp_path,), folder=tmp_path, uid=1, gid=2
     )
-    assert (made.steps, made.limits, made.tmp_exec) == ((("a", "b"),), limits, False)
-    assert (made.image, made.env) == (image, dict(FIXED_ENV))
-    assert SMALL.pids != limits.pids
+    assert (made.steps, made.limits, made.tmp_exec) == ((("a", "b"),), Limits(pids=33), False)
+    assert (made.image, made.env) == (seal().image, dict(FIXED_ENV))
+
+
+def test_a_strategy_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailableError, match="expected one of auto, overlay, got 'copy'"):
+        operation_from_seal(
+            seal(workspace="copy"),
+            run="r",
+            state="s",
+            layers=(tmp_path,),
+            folder=tmp_path,
+            uid=1,
+            gid=2,
+        )

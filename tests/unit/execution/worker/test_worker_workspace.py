@@ -38,6 +38,14 @@ def test_little_free_space_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
         make(tmp_path / "ws")
 
 
+def test_a_state_folder_on_an_overlay_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_file_system", lambda _folder: "overlay")
+    with pytest.raises(StateError, match="lies on an overlay file system"):
+        make(tmp_path / "ws")
+
+
 def test_layers_are_listed_top_first(tmp_path: Path) -> None:
     made = make(tmp_path / "ws")
     options = overlay_options([Path("/s/b"), Path("/s/a")], made)

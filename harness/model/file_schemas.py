@@ -10,6 +10,7 @@ and the policy above it) is in the reader of each file.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -359,3 +360,12 @@ SCHEMAS: Mapping[str, Schema] = {
     "project": PROJECT,
 }
 """By the kind of file."""
+
+
+def schema_bytes(kind: str) -> bytes:
+    """Return the published form of a schema: indented JSON with a newline at the end.
+
+    Args:
+        kind: a key of `SCHEMAS`.
+    """
+    return (json.dumps(SCHEMAS[kind], indent=2, ensure_ascii=False) + "\n").encode()

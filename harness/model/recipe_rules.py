@@ -115,6 +115,8 @@ def pattern_problem(pattern: str, *, git_matters: bool) -> Problem | None:
         return Problem(f"{pattern!r:.80} is a comment to gitignore", f'write "\\\\{pattern:.60}"')
     if git_matters and touches_git(body.strip("/").encode("utf-8", "surrogatepass")):
         return Problem(f"{pattern!r:.80} names .git", "remove it: .git never enters a worker")
+    if "[" in body and "]" not in body[body.index("[") + 2 :]:
+        return Problem(f"{pattern!r:.80}: the bracket is never closed", 'write "\\\\[" or close it')
     return _outside_problem(pattern, body)
 
 

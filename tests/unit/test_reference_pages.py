@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from harness.model.digest import digest_of
+from harness.model.limits import Isolation
+from harness.model.policy import ApprovalPolicy, Policy
+from harness.model.policy_file import read_host_isolation, read_policy
+from harness.model.recipe_file import read_recipe
+from harness.model.seal import FIXED_ENV
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generator", DOCS / "generate_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_schemas_and_tables_are_those_of_the_code(generator: ModuleType) -> None:
+    for path, content in generator.render_all():
+        assert path.read_bytes() == content, f"run python docs/generate_reference.py: {path.name}"
+
+
+def examples(page: str) -> list[bytes]:
+    text = (DOCS / "reference" / page).read_text()
+    return [match.encode() for match in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+
+
+def test_the_recipe_example_is_a_recipe() -> None:
+    policy = Policy(
+        name="default",
+        isolation=Isolation(),
+        approval=ApprovalPolicy(reviewers_digest=digest_of(b"")),
+        reviewers=b"",
+    )
+    (example,) = examples("recipe.md")
+    recipe = read_recipe(example, "recipe.md", name="unit", policy=policy, chosen={})
+    assert recipe.steps[0].argv[-1] == "tests"
+
+
+def test_the_policy_examples_are_policies() -> None:
+    project, host = examples("policy.md")
+    policy = read_policy(project, "policy.md", name="default", reviewers=b"")
+    assert policy.approval.rules[0].approvals == 2
+    assert not read_host_isolation(host, "policy.md").allow_scripts
+
+
+def test_the_page_lists_every_fixed_variable() -> None:
+    text = (DOCS / "reference" / "recipe.md").read_text()
+    for name in FIXED_ENV:
+        assert f"`{name}`" in text

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -10,9 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.errors import InputError
 from harness.model.file_schemas import SCHEMAS, Schema
 from harness.model.file_shape import check_shape
 from harness.model.mistakes import Mistakes
+from harness.model.policy_file import read_host_isolation, read_policy
+from harness.model.project_file import read_project_file
+from harness.model.recipe_file import read_recipe
 from harness.model.strict_yaml import parse_yaml
 
 KEYWORDS = {
@@ -211,3 +216,34 @@ def test_fractions_are_compared_exactly() -> None:
     assert node.value == Decimal("0.3")
     assert check_shape(parse_yaml(b"0.30000000000000", mistakes), schema, mistakes) is not None
     assert check_shape(parse_yaml(b"0.300000000000001", mistakes), schema, mistakes) is None
+
+
+LEAST_POLICY = b"version: 1\napproval: {reviewers: reviewers}\n"
+
+
+def read_as(kind: str, data: bytes) -> object:
+    if kind == "project":
+        return read_project_file(data, "f")
+    if kind == "host":
+        return read_host_isolation(data, "f")
+    if kind == "policy":
+        return read_policy(data, "f", name="default", reviewers=b"")
+    policy = read_policy(LEAST_POLICY, "f", name="default", reviewers=b"")
+    return read_recipe(data, "f", name="r", policy=policy, chosen={"p": "a"})
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(sorted(SCHEMAS)), st.data())
+def test_readers_refuse_what_the_validator_refuses_and_raise_nothing_else(
+    kind: str, data: st.DataObject
+) -> None:
+    value = data.draw(changed(GOOD[kind]))
+    text = json.dumps(value).encode()
+    if ORACLES[kind].accepts(value):
+        # more may be wrong than a schema can say
+        with contextlib.suppress(InputError):
+            read_as(kind, text)
+    else:
+        with pytest.raises(InputError) as caught:
+            read_as(kind, text)
+        assert all(issue.where for issue in caught.value.issues)

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import HarnessError, InputError
-from harness.execution.image.definition_file import read_definition_file, read_requirements
+from harness.execution.image.definition_file import IMAGE, read_definition_file, read_requirements
+from harness.model.file_schemas import Schema
+from harness.store.resources import find_resources
 
 GOOD = b"""\
 version: 1
@@ -103,3 +105,16 @@ def test_no_requirement_at_all_is_a_mistake() -> None:
     with pytest.raises(InputError) as caught:
         read_requirements(b"# nothing\n", "r.lock")
     assert str(caught.value.issues[0]) == "r.lock:1:1: expected at least one requirement"
+
+
+def test_the_reference_shows_the_definition_that_is_shipped_and_names_every_field() -> None:
+    images = find_resources("images")
+    page = images.parent / "docs" / "reference" / "images.md"
+    text = page.read_text(encoding="utf-8")
+    shown = text.split("```yaml\n")[1].split("```")[0]
+    shipped = (images / "python" / "image.yaml").read_bytes()
+    assert read_definition_file(shown.encode(), "shown") == read_definition_file(shipped, "shipped")
+    top: Schema = IMAGE["properties"]
+    names = [name for name in top if name not in ("base", "python")]
+    names += [f"{part}.{name}" for part in ("base", "python") for name in top[part]["properties"]]
+    assert [name for name in names if f"| `{name}` |" not in text] == []

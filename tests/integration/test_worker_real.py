@@ -423,3 +423,45 @@ def test_an_onlooker_that_never_returns_does_not_stop_the_clock(bench: Bench) ->
     stuck.set()
     assert str(ran.outcome) == "timeout(wall)"
     assert time.monotonic() - started < 12
+
+
+PLAIN_USER = """
+import json, os, pathlib, sys, tempfile
+from tests.fakes.bench import Bench, Scenario, real_engine, real_image
+state, user, group = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+engine, image = real_engine(), real_image()
+folder = pathlib.Path(tempfile.mkdtemp())
+os.chown(folder, user, user)
+os.setgroups([group])
+os.setgid(user)
+os.setuid(user)
+bench = Bench(engine, image, folder, real=True)
+bench.state = state
+code = "import os; os.remove('keep.txt'); os.makedirs('shut/in'); os.chmod('shut', 0)"
+ran = bench.run(Scenario(code=code, events=()))
+work = ran.result.workspace_folder / 'work' / 'work'
+owner = work.lstat().st_uid
+bench.remove(ran)
+print(json.dumps([str(ran.outcome), owner, ran.result.workspace_folder.exists()]))
+for path in sorted(folder.rglob('*'), reverse=True):
+    path.rmdir() if path.is_dir() else path.unlink()
+folder.rmdir()
+"""
+
+
+@pytest.mark.root
+def test_a_plain_user_can_remove_what_the_kernel_left_to_root(bench: Bench) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become a plain user of the engine's group")
+    url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    group = Path(url.removeprefix("unix://")).stat().st_gid
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN_USER, bench.state, "61234", str(group)],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(done.stdout) == ["passed", 0, False]
+    assert bench.engine.owned(bench.state).volumes == {}

@@ -10,10 +10,9 @@ Sources: kernel Documentation/filesystems/overlayfs.rst; mount(2) (options fit o
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from harness.errors import StateError
 from harness.execution.worker.port import ContainerSpec, Engine, VolumeSpec
+from harness.execution.worker.remove_tree import remove_tree
 from harness.model.digest import Digest
 from harness.model.limits import FLOOR, GIB, MIB, Limits
 from harness.store.durable import state_error
@@ -30,6 +30,9 @@ FREE_FLOOR = GIB // 2
 
 SOURCE_DATE_EPOCH = 315_532_800
 """1980-01-01: the time of the workspace's own folder, so that results do not tell the date."""
+
+TOO_DEEP = 1 << 62
+"""What a tree is taken to hold when its paths are longer than the kernel's PATH_MAX."""
 
 _MAX_OPTIONS = 4000
 _EMPTY_ARCHIVE = MIB
@@ -135,25 +138,37 @@ def measure(folder: Path) -> int:
     """Return how much lies below a folder; never raises and never follows a link.
 
     A file counts with the larger of its size and its blocks, so that neither a sparse file nor
-    a preallocated one hides; several links to one file count once. A file that was unlinked
-    while open can't be seen here: the free-space floor bounds it.
+    a preallocated one hides; several links to one file count once. What lies so deep that no
+    path reaches it counts as `TOO_DEEP`. A file that was unlinked while open can't be seen here:
+    the free-space floor bounds it.
     """
     total, linked, open_folders = 0, set[int](), [folder]
     while open_folders:
+        place = open_folders.pop()
         try:
-            with os.scandir(open_folders.pop()) as entries:
-                found = [(entry.path, entry.stat(follow_symlinks=False)) for entry in entries]
-        except OSError:
+            found = _facts_of(place)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return TOO_DEEP
             continue
-        for path, facts in found:
+        for name, facts in found:
             if stat.S_ISDIR(facts.st_mode):
-                open_folders.append(Path(path))
-            if facts.st_nlink > 1 and not stat.S_ISDIR(facts.st_mode):
+                open_folders.append(place / name)
+            elif facts.st_nlink > 1:
                 if facts.st_ino in linked:
                     continue
                 linked.add(facts.st_ino)
             total += max(facts.st_size, facts.st_blocks * 512)
     return total
+
+
+def _facts_of(folder: Path) -> list[tuple[str, os.stat_result]]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with os.scandir(descriptor) as entries:
+            return [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+    finally:
+        os.close(descriptor)
 
 
 def remove_workspace(
@@ -177,23 +192,12 @@ def remove_workspace(
     """
     if not os.path.lexists(folder):
         return
-    _remove_tree(folder)
+    remove_tree(folder)
     if os.path.lexists(folder):
         _empty_work(engine, folder, image_id, labels)
-        _remove_tree(folder)
+        remove_tree(folder)
     if os.path.lexists(folder):
         raise StateError(f"state folder: {folder} can't be removed", hint=f"sudo rm -rf {folder}")
-
-
-def _remove_tree(folder: Path) -> None:
-    """Remove what can be removed; folders of ours that deny us are opened first."""
-    for place, folders, _ in os.walk(folder):
-        for name in folders:
-            path = Path(place, name)
-            if not path.is_symlink():
-                with contextlib.suppress(OSError):
-                    path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _empty_work(engine: Engine, folder: Path, image_id: Digest, labels: Mapping[str, str]) -> None:

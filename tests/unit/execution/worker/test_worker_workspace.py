@@ -9,8 +9,10 @@ import pytest
 
 from harness.errors import StateError
 from harness.execution.worker import workspace as module
+from harness.execution.worker.remove_tree import remove_tree
 from harness.execution.worker.watch import DiskWatch
 from harness.execution.worker.workspace import (
+    TOO_DEEP,
     Workspace,
     make_workspace,
     measure,
@@ -105,6 +107,34 @@ def test_removing_never_follows_a_link(tmp_path: Path) -> None:
     outside.chmod(0o755)
 
 
+def dig(folder: Path, depth: int) -> None:
+    """Nest folders deeper than any path, as a worker can."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("deep-folder", dir_fd=descriptor)
+        inner = os.open("deep-folder", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=descriptor))
+    os.close(descriptor)
+
+
+def test_a_tree_deeper_than_any_path_is_over_every_limit_and_is_removed(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws")
+    dig(made.upper, 1500)
+    assert measure(made.upper) == TOO_DEEP
+    remove_workspace(FakeEngine(), made.folder, image_id=FAKE_IMAGE, labels={})
+    assert not made.folder.exists()
+
+
+def test_a_link_in_the_place_of_the_workspace_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("x")
+    (tmp_path / "ws").symlink_to(tmp_path / "precious")
+    remove_tree(tmp_path / "ws")
+    assert (tmp_path / "precious" / "file").exists()
+
+
 def test_removing_twice_is_fine(tmp_path: Path) -> None:
     remove_workspace(FakeEngine(), tmp_path / "none", image_id=FAKE_IMAGE, labels={})
 
@@ -114,9 +144,8 @@ def test_what_the_kernel_left_is_emptied_through_the_engine(
 ) -> None:
     made = make(tmp_path / "ws")
     engine = FakeEngine()
-    real = module._remove_tree
     monkeypatch.setattr(
-        module, "_remove_tree", lambda folder: real(folder) if engine.calls else None
+        module, "remove_tree", lambda folder: remove_tree(folder) if engine.calls else None
     )
     remove_workspace(engine, made.folder, image_id=FAKE_IMAGE, labels={"l": "1"})
     calls = ["create_volume", "create_container", "copy_out", "remove", "remove_volume"]

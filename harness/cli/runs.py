@@ -11,12 +11,11 @@ import click
 from harness.cli.options import json_option, print_json, project_option
 from harness.cli.plain import PlainStream, plain
 from harness.cli.show_run import print_record, record_json
-from harness.errors import InputError
-from harness.flows.history import RunSummary, find_run, list_runs
-from harness.flows.session import Session, open_session
+from harness.flows.history import find_run, list_runs
+from harness.flows.records import load_record
+from harness.flows.session import open_session
 from harness.model.clock import show_duration
-from harness.model.digest import parse_digest, short
-from harness.model.run_record import RunRecord, parse_run_record
+from harness.model.digest import short
 
 
 @click.group()
@@ -56,7 +55,7 @@ def runs_show(run: str, project: Path, *, as_json: bool) -> None:
         else:
             click.echo(f"run {item.run}: {item.outcome}; it left no record")
         return
-    record = _load(session, item)
+    record = load_record(session, item)
     if as_json:
         print_json(record_json(record))
         return
@@ -73,7 +72,7 @@ def runs_show(run: str, project: Path, *, as_json: bool) -> None:
 def runs_logs(run: str, project: Path, *, stderr: bool, raw: bool) -> None:
     """Print what RUN wrote, as plain text."""
     session = open_session(project)
-    record = _load(session, find_run(session.ledger.entries(), session.project.id, run))
+    record = load_record(session, find_run(session.ledger.entries(), session.project.id, run))
     stream = record.stderr if stderr else record.stdout
     text = PlainStream()
     for chunk in session.blobs.chunks(stream.kept):
@@ -83,9 +82,3 @@ def runs_logs(run: str, project: Path, *, stderr: bool, raw: bool) -> None:
             click.echo(text.feed(chunk), nl=False)
     if not raw:
         click.echo(text.feed(b"", final=True), nl=False)
-
-
-def _load(session: Session, item: RunSummary) -> RunRecord:
-    if not item.record:
-        raise InputError(f"run {item.run}: {item.outcome}; it left no record and no logs")
-    return parse_run_record(session.blobs.get(parse_digest(item.record)))

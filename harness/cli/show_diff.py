@@ -53,7 +53,8 @@ def print_stat(quarantine: Quarantine) -> None:
 
 def print_patch(patch: bytes) -> None:
     """Print a patch with colours; what is not plainly visible is escaped."""
-    for line in patch.decode("utf-8", "backslashreplace").split("\n"):
+    text = patch.decode("utf-8", "backslashreplace")
+    for line in text.removesuffix("\n").split("\n"):
         head = line.startswith(("+++", "---", "diff ", "index "))
         colour = None if head else _COLOURS.get(line[:1])
         click.secho(plain(line), fg=colour, bold=head or None)

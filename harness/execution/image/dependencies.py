@@ -21,6 +21,14 @@ _PLATFORMS = ("manylinux_2_36", "manylinux_2_28", "manylinux_2_17", "manylinux20
 _PIP_SETTINGS = ("PIP_", "SSL_CERT_", "REQUESTS_CA_BUNDLE", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
+def pip_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what pip sees: a host program's environment, and pip's own settings of the caller."""
+    settings = {
+        name: value for name, value in environment.items() if name.startswith(_PIP_SETTINGS)
+    }
+    return {**host_environment(environment), **settings}
+
+
 def download_argv(
     requirements: tuple[Path, ...], folder: Path, *, python_version: str, architecture: str
 ) -> list[str]:
@@ -64,15 +72,12 @@ def download_wheels(
         AcquisitionError: pip is missing, nothing answers, or a hash is not the one that is pinned.
         StateError: the log can't be written.
     """
-    settings = {
-        name: value for name, value in environment.items() if name.startswith(_PIP_SETTINGS)
-    }
     run_command(
         download_argv(
             requirements, folder, python_version=python_version, architecture=architecture
         ),
         what="pip download",
-        environment={**host_environment(environment), **settings},
+        environment=pip_environment(environment),
         seconds=DOWNLOAD_SECONDS,
         log=log,
         error=AcquisitionError,

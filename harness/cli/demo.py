@@ -199,7 +199,8 @@ def _program() -> str:
     if called.endswith("__main__.py"):
         return "python -m harness"
     found = shutil.which("harness")
-    return "harness" if found and os.path.samefile(found, called) else os.path.relpath(called)
+    on_path = found is not None and Path(found).resolve() == Path(called).resolve()
+    return "harness" if on_path else os.path.relpath(called)
 
 
 def _title(text: str) -> None:

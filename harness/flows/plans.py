@@ -76,7 +76,7 @@ def _stand(session: Session, entries: Sequence[Entry], plan: Plan) -> tuple[str,
         gate = open_plan_gate(session, plan.digest)
         approved = decide_plan_gate(session, entries, gate)
     except ApprovalMissingError as error:
-        return "waiting for approval", error.message
+        return "waiting for approval", "; ".join(issue.message for issue in error.issues)
     except HarnessError as error:
         return "refused", error.message
     people = ", ".join(sorted({item.approval.reviewer for item in approved.approvals}))

@@ -238,12 +238,17 @@ def test_a_text_file_without_a_header_is_not_run_by_a_shell(bench: Bench) -> Non
 
 
 def test_a_step_that_lames_init_makes_the_next_one_fail_and_nothing_pass(bench: Bench) -> None:
-    lame = "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))"
+    lame = """
+import resource, time
+resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))
+for _ in range(5):
+    print('still heard', flush=True); time.sleep(0.1)
+"""
     ran = bench.run(Scenario(code=lame, events=()), Scenario(code="print('ran')", events=()))
     assert str(ran.outcome) == "failed(126): could not be executed"
     assert ran.outcome.step == 1
     assert ran.result.facts.steps[1].exec_errno == 24
-    assert ran.out == b""
+    assert ran.out == b"still heard\n" * 5
 
 
 @pytest.mark.fault("L015")

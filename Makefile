@@ -27,7 +27,7 @@ types: $(VENV)/ready
 	@$(VENV)/bin/mypy
 
 contracts: $(VENV)/ready
-	@$(VENV)/bin/lint-imports --no-timing
+	@$(VENV)/bin/lint-imports
 
 unit: $(VENV)/ready
 	@$(PYTHON) -m pytest -q tests/unit tests/architecture

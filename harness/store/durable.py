@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 from harness.errors import StateError
@@ -128,3 +129,17 @@ def state_error(what: str, error: OSError) -> StateError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     hint = "free some disk space, then give the same command again" if full else ""
     return StateError(f"state folder: {what}: {error.strerror or error}", hint=hint)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder of our state with all it holds, never following a link; gone is fine.
+
+    Raises:
+        StateError: something in it can't be removed.
+    """
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise state_error(f"remove {path.name}", error) from error

@@ -38,7 +38,7 @@ class RefusedError(SandboxUnavailableError):
     """
 
     code = "engine-refused"
-    hint = "the engine's own reason is above; `harness doctor` looks at the whole host"
+    hint = "the engine's own reason is above"
 
     def __init__(self, message: str, *, status: int) -> None:
         super().__init__(message)

@@ -72,7 +72,7 @@ class Scan:
             VerificationError: an ignore file in the store is damaged.
         """
         try:
-            digest, _ = self._walk(root_fd, b"", inside=True, above=None)
+            digest, _ = self._walk(root_fd, b"", inside=self._selection.takes_all, above=None)
         except OSError as error:
             raise InputError(f"project: can't be read: {error.strerror}") from error
         self.totals.check()

@@ -173,7 +173,7 @@ def check_read_back(spec: ContainerSpec, host_config: Mapping[str, Any]) -> None
     if issues:
         raise SandboxUnavailableError(
             "engine: does not enforce every limit of the worker",
-            hint="the engine or its kernel can't (swap accounting is off, say); use a host that can",
+            hint="its kernel can't (swap accounting is off, say); use a host that can",
             issues=issues,
         )
 

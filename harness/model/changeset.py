@@ -229,7 +229,7 @@ def find_obstacles(changeset: Changeset, tree: frozenset[bytes]) -> tuple[tuple[
             found.append((change.path, "is at or below a git folder, under any of its spellings"))
         if any(byte < SPACE or byte == DELETE for byte in change.path):
             found.append((change.path, "has a control character in its name"))
-        if any(change.path.startswith(link + b"/") for link in links):
+        if change.after and any(change.path.startswith(link + b"/") for link in links):
             found.append((change.path, "lies below a symlink of the same change"))
     found += _collisions(changeset, tree)
     return tuple(sorted(set(found)))

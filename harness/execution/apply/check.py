@@ -46,6 +46,7 @@ def find_refusals(
 
     Raises:
         VerificationError: a blob is missing or damaged.
+        StateError: git's own files in the project are there but can't be read.
     """
     protected = find_protected(root, environment)
     return (

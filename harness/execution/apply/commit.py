@@ -71,7 +71,7 @@ def commit(tree: ProjectTree, journal: Journal, *, found: Found, blobs: BlobStor
     changeset = journal.changeset(blobs)
     states: dict[bytes, State] = {change.path: "before" for change in changeset.changes}
     with _held_stage(tree, journal) as handle:
-        effects = Effects(tree, handle, blobs)
+        effects = Effects(tree, handle, changeset, blobs)
         return _Transaction(tree, journal, changeset, effects).go_forward(states, found)
 
 
@@ -101,7 +101,7 @@ def recover(
         return journal, Recovery(applied=False)
     changeset = journal.changeset(blobs)
     with _held_stage(tree, journal) as handle:
-        work = _Transaction(tree, journal, changeset, Effects(tree, handle, blobs))
+        work = _Transaction(tree, journal, changeset, Effects(tree, handle, changeset, blobs))
         states, found = work.observe()
         foreign = tuple(path for path, state in states.items() if state == "foreign")
         if foreign:

@@ -25,7 +25,7 @@ from harness.execution.apply.tree import (
     is_same,
     last_name,
 )
-from harness.model.changeset import Change
+from harness.model.changeset import Change, Changeset
 from harness.model.relpath import show
 from harness.store.blobs import BlobStore
 from harness.store.durable import link_at, make_folder_at, remove_at, rename_at
@@ -42,10 +42,18 @@ class Effects:
     Args:
         tree: the project.
         handle: the stage.
+        changeset: what is applied.
         blobs: holds the content, should the stage have lost it.
     """
 
-    def __init__(self, tree: ProjectTree, handle: int, blobs: BlobStore) -> None:
+    def __init__(
+        self, tree: ProjectTree, handle: int, changeset: Changeset, blobs: BlobStore
+    ) -> None:
+        self._links = tuple(
+            change.path + b"/"
+            for change in changeset.changes
+            if "symlink" in {node.type for node in (change.before, change.after) if node}
+        )
         self._tree = tree
         self._stage = handle
         self._blobs = blobs
@@ -61,7 +69,9 @@ class Effects:
         except NoFolderError:
             standing = None
         except ContainmentError:
-            return "foreign", None
+            if not change.path.startswith(self._links):
+                return "foreign", None
+            standing = None  # the link is the change's own, and is observed by itself
         if is_same(standing, change.after):
             return "after", standing
         if is_same(standing, change.before):
@@ -123,8 +133,8 @@ class Effects:
         except OSError as error:
             if error.errno != errno.ENOTEMPTY:  # a new folder holds what somebody else put there
                 raise
-        except NoFolderError:
-            return  # somebody took its folder away: its path is reported as foreign
+        except (NoFolderError, ContainmentError):
+            return  # somebody took a folder above it away, and that one is reported as foreign
 
     def _expect(self, step: Step, standing: Standing | None, folder: int) -> None:
         path = step.change.path

@@ -103,8 +103,7 @@ def open_folder(project: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if (folder / _NAME).exists():
             raise RuntimeError("an apply is under way; recover it first")
-        for torn in folder.iterdir():
-            torn.unlink()
+        _empty(folder)
     except OSError as error:
         raise state_error("open the apply journal", error) from error
     return folder
@@ -139,13 +138,20 @@ def find_pending(project: Path) -> Journal | None:
 
 
 def remove(journal: Journal) -> None:
-    """Remove the journal; the apply is over.
+    """Remove the journal, then torn writes of it; the apply is over.
 
     Raises:
         StateError: it can't be removed.
     """
     try:
         (journal.folder / _NAME).unlink(missing_ok=True)
+        _empty(journal.folder)
     except OSError as error:
         raise state_error("remove the apply journal", error) from error
     sync_folder(journal.folder)
+
+
+def _empty(folder: Path) -> None:
+    """Remove what writes of a journal left behind when their process died."""
+    for torn in folder.iterdir():
+        torn.unlink()

@@ -30,7 +30,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 
 _DIFF = (
     "diff-tree", "-r", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv",
-    "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--diff-algorithm=myers",
+    "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=myers",
 )  # fmt: skip
 
 

@@ -425,12 +425,24 @@ def test_a_new_folder_comes_along_with_its_writable_file(blobs: BlobStore, upper
     }
 
 
-def test_a_negation_narrows_what_may_be_written(blobs: BlobStore, upper: Path) -> None:
+@pytest.mark.parametrize(
+    "writable",
+    [
+        ("src/", "!src/vendor/"),
+        ("src/**", "!src/vendor/"),
+        ("src/**", "!vendor/"),
+        ("**", "!src/vendor/*"),
+        ("src", "!b"),
+    ],
+)
+def test_a_negation_narrows_what_may_be_written(
+    blobs: BlobStore, upper: Path, writable: tuple[str, ...]
+) -> None:
     (upper / "src" / "vendor").mkdir(parents=True)
     (upper / "src" / "a").write_bytes(b"1")
     (upper / "src" / "vendor" / "b").write_bytes(b"2")
     base: Tree = {b"src": {b"vendor": {}}}
-    imported = QuarantineCase(blobs=blobs, base=base, writable=("src/", "!src/vendor/")).run(upper)
+    imported = QuarantineCase(blobs=blobs, base=base, writable=writable).run(upper)
     assert ops(imported) == {b"src/a": "add"}
     assert reasons(imported) == {b"src/vendor/b": ("add", "file", "outside-writable")}
 

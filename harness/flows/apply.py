@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import BaseDriftError, HarnessError, InputError, Issue
+from harness.errors import AuthorityError, BaseDriftError, HarnessError, InputError, Issue
 from harness.execution.apply.check import check_base
 from harness.execution.apply.commit import commit, recover
 from harness.execution.apply.journal import find_pending
@@ -104,9 +104,11 @@ def _apply_held(
     )
     try:
         _append(session, "intent", intent, check=check)
-    except HarnessError:
+    except AuthorityError:
         finish(tree, journal)
         raise
+    # Any other failure leaves the journal: the line may stand on the ledger all the same, and the
+    # next command on the project ends the apply accordingly.
     try:
         journal = commit(tree, journal, found=found, blobs=session.blobs)
     except HarnessError:

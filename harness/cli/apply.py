@@ -20,10 +20,10 @@ from harness.model.digest import parse_given_digest
 @project_option
 @json_option
 def apply(diffhash: str, project: Path, *, as_json: bool) -> None:
-    """Land the approved diff DIFFHASH, all of it or nothing.
+    """Land an approved diff, all of it or nothing.
 
-    Every path it touches must be as it was when the run was sealed; otherwise nothing is written
-    and the exit code is 3.
+    DIFFHASH is the full diff hash. Every path it touches must be as it was when the run was sealed;
+    otherwise nothing is written and the exit code is 3.
     """
     digest = parse_given_digest(diffhash)
     session = begin(project)
@@ -44,9 +44,10 @@ def apply(diffhash: str, project: Path, *, as_json: bool) -> None:
 @project_option
 @json_option
 def undo(diffhash: str, project: Path, *, as_json: bool) -> None:
-    """Make the reverse of the landed diff DIFFHASH.
+    """Make the reverse of a landed diff, to be approved itself.
 
-    The reverse waits in quarantine like any other diff and needs an approval of its own.
+    DIFFHASH is the full hash of the diff that landed. The reverse waits in quarantine like any
+    other diff.
     """
     digest = parse_given_digest(diffhash)
     session = begin(project)

@@ -22,7 +22,7 @@ from harness.flows.session import open_session
 @project_option
 @json_option
 def diff(run: str, project: Path, *, stat: bool, patch: bool, as_json: bool) -> None:
-    """Show what RUN changed.
+    """Show what a run changed, waiting in quarantine.
 
     RUN is a run id, or 12 or more digits of a diff hash. Nothing shown here has touched the
     project. Control characters and hidden ones are escaped, except with --patch.

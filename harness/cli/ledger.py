@@ -26,7 +26,14 @@ def ledger() -> None:
 
 
 @ledger.command("list")
-@click.option("-n", "--last", type=click.IntRange(min=1), default=SHOWN, show_default=True)
+@click.option(
+    "-n",
+    "--last",
+    type=click.IntRange(min=1),
+    default=SHOWN,
+    show_default=True,
+    help="How many entries.",
+)
 @json_option
 def ledger_list(last: int, *, as_json: bool) -> None:
     """List the last entries, newest last. They are verified on the way."""

@@ -40,9 +40,9 @@ def seal(
     *,
     as_json: bool,
 ) -> None:
-    """Freeze RECIPE, files, image and policy into one plan hash.
+    """Freeze recipe, files, image and policy into one plan hash.
 
-    Nothing runs. The plan hash printed at the end is what a reviewer approves:
+    RECIPE is a recipe's name. Nothing runs. The plan hash printed is what a reviewer approves:
     `harness approve HASH`, then `harness run HASH`.
     """
     session = begin(project)

@@ -31,9 +31,9 @@ from harness.flows.session import open_session
 @click.option("--reviewer", default="", help="Name of the first reviewer.  [default: your login]")
 @json_option
 def init(folder: Path, key: Path | None, reviewer: str, *, as_json: bool) -> None:
-    """Write a commented starter set of recipes and policies into FOLDER.
+    """Write a commented starter set of recipes and policies.
 
-    Files that are there already are left as they are.
+    It goes into FOLDER, here when none is given. Files that are there already are left as they are.
     """
     written, kept = init_project(folder, key=key, reviewer=reviewer)
     if as_json:

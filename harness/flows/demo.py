@@ -21,7 +21,7 @@ from harness.execution.host.command import host_environment, read_command, run_c
 from harness.execution.image.dependencies import pip_environment
 from harness.model.approval import NAMESPACES
 from harness.model.digest import digest_of
-from harness.store.durable import remove_folder, state_error
+from harness.store.durable import remove_folder, rename, state_error
 from harness.store.resources import find_resources
 
 RELEASE = "click-8.1.8.tar.gz"
@@ -166,7 +166,7 @@ def _unpack(release: Path, folder: Path) -> None:
     try:
         with tarfile.open(release) as archive:
             archive.extractall(folder, filter="data")
-        (folder / RELEASE.removesuffix(".tar.gz")).rename(folder / "click")
+        rename(folder / RELEASE.removesuffix(".tar.gz"), folder / "click")
     except (OSError, tarfile.TarError) as error:
         raise AcquisitionError(f"{release.name}: can't be unpacked: {error}") from error
 

@@ -79,12 +79,7 @@ def run_operation(
         EngineUnreachableError: nobody answers.
         StateError: little free space, or the run's folder can't be written.
     """
-    info = engine.info()
-    if not info.local or info.os != "linux":
-        raise SandboxUnavailableError(
-            "workspace: the overlay strategy needs a Linux engine on this machine",
-            hint="use an engine that is reached by a unix socket",
-        )
+    info = _local_engine(engine)
     unset = _names_of(engine.image(operation.image.image_id).env)
     workspace = make_workspace(operation.folder / "workspace", uid=operation.uid, gid=operation.gid)
     made = _Made(name=f"harness-{operation.run}-{secrets.token_hex(4)}")
@@ -121,6 +116,16 @@ def run_operation(
             live_missed=live.missed,
             problems=tuple(made.problems),
         )
+
+
+def _local_engine(engine: Engine) -> EngineInfo:
+    info = engine.info()
+    if not info.local or info.os != "linux":
+        raise SandboxUnavailableError(
+            "workspace: the overlay strategy needs a Linux engine on this machine",
+            hint="use an engine that is reached by a unix socket",
+        )
+    return info
 
 
 def _names_of(env: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,144 @@
+"""Writes the reference of commands and of errors from the code itself.
+
+Run `python docs/generate_commands.py` after a change of `harness/cli` or `harness/errors.py`; a
+test fails until it was done.
+"""  # noqa: INP001 - a script beside the pages it writes, not a package
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+import harness
+from harness.cli.main import COMMANDS, SECTIONS
+from harness.cli.main import harness as program
+from harness.errors import HarnessError
+
+REFERENCE = Path(__file__).resolve().parent / "reference"
+WIDTH = 100
+
+_CLI_HEAD = """\
+# Commands
+
+Written by `python docs/generate_commands.py`. Each page is also `harness COMMAND --help`.
+
+A hash may be shortened to 12 or more digits to look at something, never to sign, run or apply it.
+`--json` prints one JSON value on stdout, and an error as JSON on stderr. Without a terminal nothing
+is asked and nothing moves. [Errors](errors.md) explains the exit codes.
+"""
+
+_ERRORS_HEAD = """\
+# Errors
+
+Written by `python docs/generate_commands.py`.
+
+An error is one line on stderr, then the places it is about, then a hint. It is classed by who must
+act next. With `--json` it is an object `error` with `code`, `message`, `issues` (each `where`,
+`message`, `fix`) and `hint`. Codes and exit codes are stable; messages are for people.
+
+A recipe that fails is no error but the outcome of a run: its kinds are in
+[formats](formats.md).
+
+## Exit codes
+
+| exit | meaning | who acts |
+|---|---|---|
+| 0 | passed or done, also when a diff waits | |
+| 1 | the recipe failed: exit status, signal, timeout or a limit | author of the recipe |
+| 2 | a file, an argument or the command's own words are malformed; nothing was done | author |
+| 3 | bytes are not what was promised | security owner |
+| 4 | not permitted, or not yet | approver |
+| 5 | something tried to leave its box | security owner |
+| 6 | engine, image, a needed feature or the state folder is missing; or the run failed around \
+the recipe | operator |
+| 7 | something from outside could not be had | operator |
+| 70 | a fault of harness itself: please report it | us |
+| 130 | interrupted | |
+
+## Codes
+
+| code | exit | meaning | hint |
+|---|---|---|---|
+"""
+
+_OWN = {
+    "usage": (2, "The command's own words are malformed.", "`harness COMMAND --help`"),
+    "internal": (70, "A fault of harness itself.", "please report it; `HARNESS_DEBUG=1`"),
+}
+"""Codes without a class of ours, from `harness/cli/errors.py`."""
+
+
+def error_classes() -> list[type[HarnessError]]:
+    """Return every error class of the package that users can meet, by exit code and code."""
+    for module in pkgutil.walk_packages(harness.__path__, "harness."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found: list[type[HarnessError]] = []
+    waiting: list[type[HarnessError]] = [HarnessError]
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        waiting += below
+        found += below
+    return sorted(found, key=lambda item: (item.exit_code, item.code))
+
+
+def all_commands() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Yield every command with its full name, groups before what is in them."""
+    top = program.make_context("harness", [], resilient_parsing=True, terminal_width=WIDTH)
+    for name in COMMANDS:
+        command = program.get_command(top, name)
+        if command is not None:
+            yield from _below(command, name, top)
+
+
+def render_cli() -> str:
+    """Return the page of the commands."""
+    helps = {name: (command, context) for name, command, context in all_commands()}
+    parts = [_CLI_HEAD]
+    for title, listed in SECTIONS.items():
+        parts.append(f"\n## {title}\n")
+        for name in listed:
+            for full, (command, context) in helps.items():
+                if full.split(" ")[0] == name:
+                    text = command.get_help(context).replace("Usage: ", "", 1)
+                    parts.append(f"\n### harness {full}\n\n```text\n{text}\n```\n")
+    return "".join(parts)
+
+
+def render_errors() -> str:
+    """Return the page of the errors."""
+    rows = [
+        (item.code, item.exit_code, (inspect.getdoc(item) or "").split("\n")[0], item.hint)
+        for item in error_classes()
+    ]
+    rows += [(code, *rest) for code, rest in _OWN.items()]
+    lines = [f"| `{code}` | {exits} | {text} | {hint} |\n" for code, exits, text, hint in rows]
+    return _ERRORS_HEAD + "".join(lines)
+
+
+def render_all() -> Iterator[tuple[Path, bytes]]:
+    """Yield every generated file with the bytes it should have."""
+    yield REFERENCE / "cli.md", render_cli().encode()
+    yield REFERENCE / "errors.md", render_errors().encode()
+
+
+def _below(
+    command: click.Command, name: str, parent: click.Context
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    context = click.Context(command, info_name=name.rsplit(" ", 1)[-1], parent=parent)
+    yield name, command, context
+    if isinstance(command, click.Group):
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            if found is not None:
+                yield from _below(found, f"{name} {below}", context)
+
+
+if __name__ == "__main__":
+    for target, content in render_all():
+        target.write_bytes(content)

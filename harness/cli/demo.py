@@ -101,7 +101,7 @@ def demo(context: click.Context, folder: Path, *, yes: bool) -> None:
 
 def _prepare_host() -> None:
     host = open_host()
-    _, steps = look_at_host(host)
+    _, steps = look_at_host(host, for_images=True)
     with narrating() as report:
         set_up(host, steps, report=report, consent=lambda _: True)
         build_named_image(host, "python", report)

@@ -13,17 +13,16 @@ from harness.flows.setup import look_at_host, set_up, stop_engine, take_back
 
 @click.command()
 @click.option("--yes", is_flag=True, help="Agree to steps outside our own folders.")
-@click.option(
-    "--check", is_flag=True, help="Only say what there is; exit 6 when no engine answers."
-)
+@click.option("--images", is_flag=True, help="Also install what building images needs.")
+@click.option("--check", is_flag=True, help="Only look; exit 6 when no engine answers.")
 @click.option("--stop", is_flag=True, help="Stop the engine that setup started; its data stays.")
 @click.option("--undo", is_flag=True, help="Take back all that setup did on this host.")
 @json_option
-def setup(*, yes: bool, check: bool, stop: bool, undo: bool, as_json: bool) -> None:
+def setup(*, yes: bool, images: bool, check: bool, stop: bool, undo: bool, as_json: bool) -> None:
     """Find or start a Docker Engine for sealed workers.
 
-    Where an engine answers, nothing is installed. Where none is, root is told what would be
-    installed and started, and asked. `--undo` takes back exactly that.
+    Where an engine answers, nothing is installed unless --images is given. Where none is, root is
+    told what would be installed and started, and asked. --undo takes back exactly that.
     """
     if check + stop + undo > 1:
         raise InputError("setup: expected one of --check, --stop and --undo")
@@ -38,7 +37,7 @@ def setup(*, yes: bool, check: bool, stop: bool, undo: bool, as_json: bool) -> N
         text = f"taken back: {'; '.join(done)}"
         _say({"undone": list(done)}, text, "there was nothing to take back", as_json=as_json)
         return
-    engine, steps = look_at_host(host)
+    engine, steps = look_at_host(host, for_images=images)
     if check:
         if engine is None:
             raise EngineUnreachableError(

@@ -21,14 +21,20 @@ Report = Callable[[str], None]
 Consent = Callable[[str], bool]
 
 
-def look_at_host(host: Host) -> tuple[EngineAddress | None, tuple[Step, ...]]:
+def look_at_host(
+    host: Host, *, for_images: bool = False
+) -> tuple[EngineAddress | None, tuple[Step, ...]]:
     """Return the engine that answers, if one does, and the steps that are missing.
+
+    Args:
+        host: this host.
+        for_images: also the steps to what building images needs.
 
     Raises:
         SandboxUnavailableError: steps are needed that this user or this host can't take.
     """
     facts = gather_facts(os.environ, host.state, uid=os.geteuid())
-    return facts.engine, plan_setup(facts)
+    return facts.engine, plan_setup(facts, for_images=for_images)
 
 
 def set_up(

@@ -126,18 +126,23 @@ def gather_facts(environment: Mapping[str, str], state: StateFolder, *, uid: int
     )
 
 
-def plan_setup(facts: HostFacts) -> tuple[Step, ...]:
-    """Return the steps to an engine that answers and can be given images; none when all is there.
+def plan_setup(facts: HostFacts, *, for_images: bool = False) -> tuple[Step, ...]:
+    """Return the steps to an engine that answers; none when one does.
 
-    A plain user with an engine gets no step: building images needs root, and says so itself.
+    A host that needs an engine gets what building images needs along with it.
+
+    Args:
+        facts: what this host has.
+        for_images: also what building images needs, on a host with an engine. A plain user gets
+            no step for it: building images needs root, and says so itself.
 
     Raises:
         EngineUnreachableError: the engine that DOCKER_HOST names does not answer.
         SandboxUnavailableError: steps are needed that this user or this host can't take.
     """
     if facts.engine is not None:
-        missing = facts.missing_for_images if facts.uid == 0 and facts.apt else ()
-        return _install_step(missing)
+        can = for_images and facts.uid == 0 and facts.apt
+        return _install_step(facts.missing_for_images if can else ())
     if facts.chosen and facts.why_none is not None:
         raise facts.why_none
     missing = tuple(sorted({*facts.missing_for_engine, *facts.missing_for_images}))

@@ -143,7 +143,7 @@ def check_host(*, uid: int, find: Callable[[str], str | None], free: int) -> Non
     if missing:
         raise SandboxUnavailableError(
             f"image build: missing on this host: {', '.join(missing)}",
-            hint=f"run `harness setup`, or apt-get install {' '.join(missing)}",
+            hint=f"run `harness setup --images`, or apt-get install {' '.join(missing)}",
         )
     if free < FREE_BYTES:
         raise SandboxUnavailableError(

@@ -65,9 +65,9 @@ def test_an_engine_that_answers_means_nothing_to_do() -> None:
 
 
 def test_what_image_builds_need_is_installed_beside_an_engine_but_no_second_engine() -> None:
-    (step,) = plan_setup(
-        facts(engine=ENGINE, missing=("docker.io",), missing_for_images=("debootstrap",))
-    )
+    host = facts(engine=ENGINE, missing=("docker.io",), missing_for_images=("debootstrap",))
+    assert plan_setup(host) == ()
+    (step,) = plan_setup(host, for_images=True)
     assert (step.kind, step.packages, step.outside) == ("install", ("debootstrap",), True)
 
 

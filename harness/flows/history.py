@@ -138,15 +138,23 @@ def list_runs(entries: Sequence[Entry], project: str) -> list[RunSummary]:
                 kind=end.body["kind"],
                 record=end.body["record"],
                 wall_ms=end.body["wallMs"],
-                diff=diff.body["diff"] if diff else "",
-                changes=diff.body["changes"] if diff else 0,
+                diff=diff.body["diff"] if diff and end.body["record"] else "",
+                changes=diff.body["changes"] if diff and end.body["record"] else 0,
             )
         found.append(summary)
     return found
 
 
 def list_quarantined(entries: Sequence[Entry], project: str) -> list[Quarantined]:
-    """Return a project's quarantined diffs, oldest first."""
+    """Return a project's quarantined diffs, oldest first.
+
+    The diff of a run whose controller died before the run's end was recorded is none of them.
+    """
+    recorded = {
+        entry.body["run"]
+        for entry in entries
+        if entry.verb == "run" and entry.phase == "done" and entry.body["record"]
+    }
     landed = {
         entry.body["nonce"]: entry.time
         for entry in entries
@@ -166,7 +174,9 @@ def list_quarantined(entries: Sequence[Entry], project: str) -> list[Quarantined
             landed=landed.get(entry.body["nonce"], ""),
         )
         for entry in entries
-        if entry.verb in ("quarantine", "undo") and entry.project == project
+        if entry.verb in ("quarantine", "undo")
+        and entry.project == project
+        and entry.body["run"] in recorded
     ]
 
 

@@ -1,7 +1,8 @@
 """Run: spend the grant, run the worker, record what happened, quarantine what changed.
 
 Order, each step durable before the next: decide, check the snapshot, hold the run, append the
-intent (it spends the nonce), run, import, append the end, append the quarantine, clean up.
+intent (it spends the nonce), run, import, append the quarantine, append the end, clean up. A run
+that the ledger calls passed has its diff there too, wherever the process died.
 """
 
 from __future__ import annotations
@@ -191,6 +192,8 @@ def _run_claimed(ready: _Ready, sink: Sink | None, stop: StopRequest, tell: Tell
     tell("reading what it changed")
     imported, trouble = _import(ready, result)
     record = _record(ready, result, imported, trouble, started)
+    if imported is not None:
+        quarantine(ready.session, ready.plan, record.outcome, imported)
     append_run_end(
         ready.session,
         ready.plan,
@@ -198,8 +201,6 @@ def _run_claimed(ready: _Ready, sink: Sink | None, stop: StopRequest, tell: Tell
         record=ready.session.blobs.put(record.to_bytes()),
         wall_ms=record.usage["wall_ms"],
     )
-    if imported is not None:
-        quarantine(ready.session, ready.plan, record.outcome, imported)
     problems = (*result.problems, *_clean_up(ready))
     if trouble is not None:
         raise trouble

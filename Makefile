@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 STATE  := $(CURDIR)/.test/state
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types contracts unit format clean
+.PHONY: help demo test check lint types contracts unit format reference clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -34,6 +34,9 @@ unit: $(VENV)/ready
 
 format: $(VENV)/ready  ## Format the code.
 	@$(VENV)/bin/ruff check --quiet --fix . ; $(VENV)/bin/ruff format --quiet .
+
+reference: $(VENV)/ready  ## Write the generated reference pages and schemas anew.
+	@$(PYTHON) docs/generate_reference.py && $(PYTHON) docs/generate_commands.py
 
 clean:  ## Remove what make made here; `harness setup --undo` takes back the rest.
 	rm -rf $(VENV) .test .demo build dist

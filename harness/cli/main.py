@@ -6,7 +6,6 @@ A command's module is imported when the command is used, so `--help` and `--vers
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import click
 
 from harness import __version__
 from harness.cli.errors import render_error, render_unexpected, render_usage
+from harness.cli.reader import let_reader_go
 from harness.errors import HarnessError
 
 INTERRUPTED = 130
@@ -131,6 +131,11 @@ def run_command_line(arguments: Sequence[str]) -> int:
     """
     try:
         result = harness.main(list(arguments), prog_name="harness", standalone_mode=False)
+        sys.stdout.flush()
+    except SystemExit:
+        # click's own way out when the reader of our output left; its code would say `failed`.
+        let_reader_go()
+        return 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - no traceback reaches a user
         return _explain(error, as_json="--json" in arguments)
     return result if isinstance(result, int) else 0
@@ -151,8 +156,7 @@ def _explain(error: BaseException, *, as_json: bool) -> int:
             click.echo("interrupted", err=True)
             code = INTERRUPTED
         case BrokenPipeError():
-            # The reader of our output left (`harness ... | head`): nothing to report to.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            let_reader_go()
             code = 0
         case _:
             render_unexpected(error, as_json=as_json)

@@ -20,6 +20,7 @@ from harness.cli.options import (
     project_option,
 )
 from harness.cli.progress import working
+from harness.cli.reader import let_reader_go
 from harness.cli.show_run import print_ran, ran_json
 from harness.errors import ApprovalMissingError, InputError
 from harness.flows.approve import decide
@@ -77,10 +78,13 @@ def run(
         working("starting", quiet=as_json or sink is not None) as tell,
     ):
         ran = run_plan(session, digest, sink=sink, stop=stop, tell=tell)
-    if as_json:
-        print_json(ran_json(ran))
-    else:
-        print_ran(ran)
+    try:
+        if as_json:
+            print_json(ran_json(ran))
+        else:
+            print_ran(ran)
+    except BrokenPipeError:
+        let_reader_go()
     return ran.record.outcome.exit_code
 
 

@@ -22,7 +22,7 @@ from harness.model.clock import format_time
 from harness.model.project_file import PROJECT_FILE, ProjectFile, read_project_file
 from harness.model.relpath import path_from_json, path_to_json
 from harness.store.blobs import BlobStore
-from harness.store.durable import write_durably
+from harness.store.durable import state_error, write_durably
 from harness.store.lock import hold_lock
 from harness.store.state import StateFolder, find_state_root, open_state
 
@@ -118,10 +118,13 @@ def find_project_root(start: Path) -> Path:
     Raises:
         InputError: there is none.
     """
-    here = start.resolve()
-    for folder in (here, *here.parents):
-        if (folder / PROJECT_FILE).is_file():
-            return folder
+    try:
+        here = start.resolve()
+        for folder in (here, *here.parents):
+            if (folder / PROJECT_FILE).is_file():
+                return folder
+    except OSError as error:
+        raise InputError(f"project: {str(start)!r:.100}: {error.strerror}") from error
     raise InputError(
         f"project: no {PROJECT_FILE} in {start} or above it",
         hint="`harness init` writes one, with commented recipes and policies",
@@ -170,11 +173,18 @@ def open_session(start: Path, *, demo: bool = False) -> Session:
     )
 
 
+def _read_record(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise state_error(f"read {path.name}", error) from error
+
+
 def _know_project(state: StateFolder, root: Path, name: str, *, demo: bool) -> tuple[str, bool]:
     folder = state.root / "projects"
     with hold_lock(folder / "lock", wait_seconds=10, busy="projects: another command adds one"):
         for record in sorted(folder.glob("*/project.json")):
-            value = parse_canonical(record.read_bytes(), PROJECT_RECORD)
+            value = parse_canonical(_read_record(record), PROJECT_RECORD)
             if path_from_json(value, "root") == os.fsencode(root):
                 return record.parent.name, bool(value["demo"])
         project = secrets.token_hex(16)

@@ -81,6 +81,7 @@ class BlobStore:
 
         Raises:
             VerificationError: missing, or the bytes have another digest.
+            StateError: the disk is failing, or something else has its place.
         """
         return b"".join(self.chunks(digest))
 
@@ -89,6 +90,7 @@ class BlobStore:
 
         Raises:
             VerificationError: missing, or the bytes have another digest.
+            StateError: the disk is failing, or something else has its place.
         """
         seen = hashlib.sha256()
         try:
@@ -98,6 +100,8 @@ class BlobStore:
                     yield chunk
         except FileNotFoundError as error:
             raise VerificationError(f"blob {digest}: is not in the store") from error
+        except OSError as error:
+            raise state_error(f"read blob {digest}", error) from error
         if PREFIX + seen.hexdigest() != digest:
             raise VerificationError(f"blob {digest}: stored bytes have another digest")
 

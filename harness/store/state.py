@@ -89,7 +89,13 @@ def find_state_root(environment: Mapping[str, str]) -> Path:
     """
     named = environment.get("HARNESS_STATE")
     if named:
-        return Path(named).absolute()
+        if not os.path.isabs(named):  # noqa: PTH117 - as below
+            # It would be another folder for each working directory, and lie in the project.
+            raise StateError(
+                f"state folder: expected HARNESS_STATE to be an absolute path, got {named!r:.100}",
+                hint="set HARNESS_STATE to the whole path of a folder that only you can read",
+            )
+        return Path(named)
     base = environment.get("XDG_STATE_HOME", "")
     if os.path.isabs(base):  # noqa: PTH117 - XDG: a relative path is ignored
         return Path(base) / "sealed-harness"

@@ -109,6 +109,25 @@ class Bed:
         assert "Traceback" not in done.err
         return done
 
+    def to_nobody(self, *words: str) -> tuple[int, bytes]:
+        """Run one command whose output nobody reads; return its exit code and its stderr."""
+        read, write = os.pipe()
+        os.close(read)
+        try:
+            done = subprocess.run(
+                self.argv(*words),
+                cwd=self.project,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=write,
+                stderr=subprocess.PIPE,
+                timeout=SECONDS,
+                check=False,
+            )
+        finally:
+            os.close(write)
+        return done.returncode, done.stderr
+
     def git(self, *words: str) -> bytes:
         return git(self.project, *words)
 

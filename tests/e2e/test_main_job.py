@@ -166,6 +166,17 @@ def test_a_build_that_fails_keeps_its_diff_for_looking_only(bed: Bed) -> None:
         assert "+# From a run that failed" in bed("diff", done.json()["run"]).out
 
 
+def test_the_exit_code_is_the_verdict_even_when_nobody_reads(bed: Bed) -> None:
+    for recipe, code in (("fail", 1), ("noisy", 0)):
+        plan = seal(bed, recipe)
+        approve(bed, plan)
+        assert bed.to_nobody("run", plan) == (code, b"")
+    failed, passed = bed("runs", "list", "--json").json()
+    assert (failed["kind"], passed["kind"]) == ("failed", "passed")
+    patch = ("diff", failed["run"], "--patch")
+    assert bed.to_nobody(*patch) == (0, b"")
+
+
 def test_every_read_command_has_json(at: At) -> None:
     bed = at("applied")
     run_id, plan = bed.facts["run"], bed.facts["plan"]

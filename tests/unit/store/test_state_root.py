@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import StateError
+from harness.store.state import find_state_root, open_state
+
+
+@pytest.mark.parametrize(
+    ("environment", "root"),
+    [
+        ({"HARNESS_STATE": "/a", "XDG_STATE_HOME": "/b", "HOME": "/c"}, "/a"),
+        ({"HARNESS_STATE": "", "XDG_STATE_HOME": "/b", "HOME": "/c"}, "/b/sealed-harness"),
+        ({"XDG_STATE_HOME": "b", "HOME": "/c"}, "/c/.local/state/sealed-harness"),
+    ],
+)
+def test_the_state_folder_is_where_the_environment_says(
+    environment: dict[str, str], root: str
+) -> None:
+    assert find_state_root(environment) == Path(root)
+
+
+@pytest.mark.parametrize("environment", [{}, {"HOME": "home"}, {"HOME": ""}])
+def test_no_absolute_path_no_state_folder(environment: dict[str, str]) -> None:
+    with pytest.raises(StateError, match=r"none of HARNESS_STATE, XDG_STATE_HOME and HOME is set"):
+        find_state_root(environment)
+
+
+def test_a_relative_state_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be another one for each working directory, and often lie in the project."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StateError, match=r"to be an absolute path, got 'relative/state'"):
+        find_state_root({"HARNESS_STATE": "relative/state", "HOME": "/home/ada"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_something_else_in_a_blobs_place_is_an_error_of_the_state_folder(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    blobs = open_state(state).blobs
+    digest = blobs.put(b"data")
+    blobs.path_of(digest).unlink()
+    blobs.path_of(digest).mkdir()
+    with pytest.raises(StateError, match=r"state folder: read blob sha256:[0-9a-f]{64}: Is a dir"):
+        blobs.get(digest)

@@ -22,6 +22,9 @@ from harness.flows.session import Session
 from harness.model.approval import NAMESPACES, Decision
 from harness.model.digest import Digest, parse_given_digest, short
 
+MAX_READ = 1024 * 1024
+"""Far more than a statement or a signature has."""
+
 DEFAULT_KEYS = ("id_ed25519", "id_ed25519_sk")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -198,7 +201,8 @@ def _bring_back(session: Session, digest: Digest, decision: Decision, asked: _As
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as stream:
+            return stream.read(MAX_READ)  # what is cut is refused as malformed
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

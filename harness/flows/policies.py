@@ -10,9 +10,11 @@ from harness.flows.session import Session
 from harness.model.limits import Isolation
 from harness.model.policy import Policy
 from harness.model.policy_file import read_host_isolation, read_policy, reviewers_file_of
+from harness.store.bounded import read_bounded
 
 SUFFIX = ".yaml"
-MAX_REVIEWERS = 64 * 1024
+MAX_FILE = 1024 * 1024
+"""Most bytes of a policy or of a reviewers file; a thousand keys take 150 KiB."""
 
 
 def read_policy_named(session: Session, name: str) -> Policy:
@@ -53,7 +55,6 @@ def read_host_policy() -> Isolation | None:
 
 def _read(path: Path, file: str, hint: str) -> bytes:
     try:
-        with path.open("rb") as stream:
-            return stream.read()
+        return read_bounded(path, MAX_FILE)
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}", hint=hint) from error

@@ -13,6 +13,8 @@ from harness.flows.session import Session
 from harness.model.policy import Policy
 from harness.model.recipe import Recipe
 from harness.model.recipe_file import read_recipe, read_recipe_policy_name
+from harness.model.strict_yaml import MAX_BYTES
+from harness.store.bounded import read_bounded
 
 SUFFIX = ".yaml"
 
@@ -98,6 +100,6 @@ def _read_bytes(session: Session, name: str) -> bytes:
             hint=f"did you mean {near[0]!r}?" if near else "`harness recipe list` shows them",
         )
     try:
-        return _path_of(session, name).read_bytes()
+        return read_bounded(_path_of(session, name), MAX_BYTES)
     except OSError as error:
         raise InputError(f"recipe {name}: {error.strerror}") from error

@@ -21,7 +21,9 @@ from harness.model.canonical import canonical_bytes, parse_canonical
 from harness.model.clock import format_time
 from harness.model.project_file import PROJECT_FILE, ProjectFile, read_project_file
 from harness.model.relpath import path_from_json, path_to_json
+from harness.model.strict_yaml import MAX_BYTES
 from harness.store.blobs import BlobStore
+from harness.store.bounded import read_bounded
 from harness.store.durable import state_error, write_durably
 from harness.store.lock import hold_lock
 from harness.store.state import StateFolder, find_state_root, open_state
@@ -139,7 +141,7 @@ def read_project(root: Path) -> ProjectFile:
     """
     path = root / PROJECT_FILE
     try:
-        data = path.read_bytes()
+        data = read_bounded(path, MAX_BYTES)
     except OSError as error:
         raise InputError(f"{PROJECT_FILE}: {error.strerror}") from error
     return read_project_file(data, PROJECT_FILE)

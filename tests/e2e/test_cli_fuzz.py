@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -48,6 +49,7 @@ TEXTS = (
     "recipes",
     "policies/reviewers",
     "/dev/null",
+    "/dev/zero",
     "no/such/file",
     "harness.yaml/below-a-file",
     "a" * 300,
@@ -231,10 +233,22 @@ def _missing(path: Path) -> None:
     path.unlink()
 
 
+def _endless(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def _fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 DEEDS: Mapping[str, Callable[[Path], None]] = {
     "folder": _folder,
     "loop": _loop,
     "missing": _missing,
+    "endless": _endless,
+    "fifo": _fifo,
     **{
         f"bytes {number}": lambda path, data=data: path.write_bytes(data)  # type: ignore[misc]
         for number, data in enumerate(BYTES)

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.errors import InputError
+from harness.flows.history import (
+    expect_duration,
+    find_plan,
+    find_quarantined,
+    list_quarantined,
+    list_runs,
+    pick_exact_diff,
+)
+from harness.model.digest import Digest, digest_of
+from harness.model.entry import Entry, EntryVerb, Phase
+
+PLAN, OTHER_PLAN, DIFF, REVERSE = (digest_of(name) for name in (b"p", b"o", b"d", b"r"))
+ZERO = digest_of(b"")
+
+
+class Log:
+    """Entries as the flows write them, in order."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def add(self, verb: EntryVerb, phase: Phase, *, project: str = "one", **body: Any) -> None:
+        seq = len(self.entries)
+        self.entries.append(
+            Entry(
+                seq=seq,
+                time=f"2026-01-31T12:00:{seq:02}.000Z",
+                prev=ZERO,
+                verb=verb,
+                phase=phase,
+                project=project,
+                body=body,
+                notes={},
+            )
+        )
+
+    def seal(self, run: str, plan: Digest = PLAN, project: str = "one") -> None:
+        self.add(
+            "seal", "done", project=project, plan=plan, seal=ZERO, run=run, nonce="n", recipe="test"
+        )
+
+    def run(self, run: str, *, record: str = ZERO, kind: str = "passed", wall: int = 100) -> None:
+        self.add("run", "intent", run=run, plan=PLAN)
+        self.quarantine(run)
+        self.end(run, record=record, kind=kind, wall=wall)
+
+    def quarantine(self, run: str, *, diff: Digest = DIFF, nonce: str = "q", of: str = "") -> None:
+        body = {"run": run, "plan": PLAN, "diff": diff, "record": ZERO, "nonce": nonce}
+        if of:
+            self.add("undo", "done", **body, of=of, changes=1)
+        else:
+            self.add("quarantine", "done", **body, changes=1)
+
+    def end(self, run: str, *, record: str, kind: str, wall: int = 0) -> None:
+        self.add(
+            "run", "done", run=run, plan=PLAN, record=record, outcome=kind, kind=kind, wallMs=wall
+        )
+
+
+@pytest.fixture
+def log() -> Log:
+    made = Log()
+    made.seal("r1")
+    return made
+
+
+def test_a_run_goes_on_until_its_end_is_recorded(log: Log) -> None:
+    log.add("run", "intent", run="r1", plan=PLAN)
+    (run,) = list_runs(log.entries, "one")
+    assert (run.kind, run.recipe, run.finished, run.diff) == ("running", "test", "", "")
+
+
+def test_a_recorded_run_has_its_diff(log: Log) -> None:
+    log.run("r1")
+    (run,) = list_runs(log.entries, "one")
+    assert (run.kind, run.diff, run.changes, run.wall_ms) == ("passed", DIFF, 1, 100)
+    assert [item.diff for item in list_quarantined(log.entries, "one")] == [DIFF]
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_the_diff_of_a_run_whose_controller_died_is_none(log: Log, settled: bool) -> None:
+    """It died between the quarantine and the end: nothing may land of what is not recorded."""
+    log.add("run", "intent", run="r1", plan=PLAN)
+    log.quarantine("r1")
+    if settled:
+        log.end("r1", record="", kind="interrupted")
+    (run,) = list_runs(log.entries, "one")
+    assert (run.diff, run.changes) == ("", 0)
+    assert list_quarantined(log.entries, "one") == []
+    assert pick_exact_diff(log.entries, "one", DIFF) is None
+
+
+def test_a_diff_that_waits_comes_before_one_that_landed(log: Log) -> None:
+    log.run("r1")
+    log.add("apply", "done", nonce="q", result="applied")
+    log.quarantine("r1", nonce="again", of=REVERSE)
+    found = pick_exact_diff(log.entries, "one", DIFF)
+    assert found is not None
+    assert (found.nonce, found.landed) == ("again", "")
+
+
+def test_a_rolled_back_apply_has_not_landed(log: Log) -> None:
+    log.run("r1")
+    log.add("apply", "done", nonce="q", result="rolled-back")
+    assert list_quarantined(log.entries, "one")[0].landed == ""
+
+
+def test_a_run_id_means_the_runs_own_diff_and_not_its_undo(log: Log) -> None:
+    log.run("r1")
+    log.quarantine("r1", diff=REVERSE, nonce="u", of=DIFF)
+    assert find_quarantined(log.entries, "one", "r1").diff == DIFF
+    assert find_quarantined(log.entries, "one", REVERSE[7:19]).undoes == DIFF
+
+
+def test_projects_do_not_see_each_other(log: Log) -> None:
+    log.run("r1")
+    assert list_runs(log.entries, "two") == []
+    assert list_quarantined(log.entries, "two") == []
+    with pytest.raises(InputError, match="nothing of this project has the hash"):
+        find_plan(log.entries, "two", PLAN[7:19])
+
+
+def test_what_fits_several_plans_needs_more_digits(log: Log) -> None:
+    twin = Digest(PLAN[:19] + OTHER_PLAN[19:])
+    log.seal("r2", twin)
+    with pytest.raises(InputError, match="fits several; give more digits"):
+        find_plan(log.entries, "one", PLAN[7:19])
+    assert find_plan(log.entries, "one", PLAN[7:40]).run == "r1"
+    assert find_plan(log.entries, "one", "r2").plan == twin
+
+
+@pytest.mark.parametrize("given", ["", "abc", PLAN[7:18], "../x"])
+def test_too_few_digits_find_nothing(log: Log, given: str) -> None:
+    with pytest.raises(InputError, match="expected a run id or 12 or more digits"):
+        find_plan(log.entries, "one", given)
+
+
+def test_the_expected_time_is_the_median_of_passed_runs(log: Log) -> None:
+    assert expect_duration(log.entries, "one", "test") == (0, 0)
+    for number, (kind, wall) in enumerate(
+        [("passed", 100), ("passed", 300), ("failed", 9000), ("passed", 200)]
+    ):
+        log.seal(f"x{number}")
+        log.run(f"x{number}", kind=kind, wall=wall)
+    assert expect_duration(log.entries, "one", "test") == (200, 3)

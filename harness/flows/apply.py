@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import AuthorityError, BaseDriftError, HarnessError, InputError, Issue
+from harness.errors import (
+    ApprovalConsumedError,
+    AuthorityError,
+    BaseDriftError,
+    HarnessError,
+    InputError,
+    Issue,
+)
 from harness.execution.apply.check import check_base
 from harness.execution.apply.commit import commit, recover
 from harness.execution.apply.journal import find_pending
@@ -65,6 +72,12 @@ def apply_diff(session: Session, digest: Digest) -> Applied:
         raise InputError(
             f"hash: {short(digest)} is a plan, expected a diff",
             hint="`harness run HASH` runs a plan; `harness diff RUN` shows the diff hash",
+        )
+    landed = gate.quarantine.summary.landed
+    if landed:
+        raise ApprovalConsumedError(
+            f"diff {short(digest)}: landed already, {landed}",
+            hint=f"`harness undo {digest}` takes it back",
         )
     refuse_what_cannot_land(gate.quarantine)
     approved = decide_diff_gate(session, entries, gate)

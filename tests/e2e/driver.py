@@ -6,6 +6,7 @@ Stations of the main job are made once, in order, and kept: a test begins at the
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.cli.main import run_command_line
 from harness.flows.session import open_host
 from harness.ledger.log import Ledger
 from harness.model.entry import Entry
@@ -109,6 +111,11 @@ class Bed:
         assert "Traceback" not in done.err
         return done
 
+    def here(self, *words: str) -> Done:
+        """Run one command in this process, as a second command that needs no process of its own."""
+        with borrowed_environment(self.environment, self.project):
+            return run_here(*words)
+
     def to_nobody(self, *words: str) -> tuple[int, bytes]:
         """Run one command whose output nobody reads; return its exit code and its stderr."""
         read, write = os.pipe()
@@ -177,6 +184,31 @@ class Bed:
                 ["cp", "-a", f"{self.home / 'kept' / name / part.name}/.", part], check=True
             )
         self.facts = dict(self._kept[name])
+
+
+@contextlib.contextmanager
+def borrowed_environment(environment: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """Give this process another environment and working directory for the block."""
+    earlier = dict(os.environ)
+    try:
+        os.environ.update(environment)
+        with contextlib.chdir(folder):
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(earlier)
+
+
+def run_here(*words: str) -> Done:
+    """Run one command in this process, as `main` does."""
+    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace") for _ in range(2)]
+    with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+        code = run_command_line(words)
+    texts = []
+    for stream in streams:
+        stream.seek(0)
+        texts.append(stream.read())
+    return Done(words=words, code=code, raw=texts[0].encode(), err=texts[1])
 
 
 def git(folder: Path, *words: str) -> bytes:

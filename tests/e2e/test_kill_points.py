@@ -51,11 +51,11 @@ def passes(bed: Bed, done: Done) -> None:
 
 
 def passes_or_landed(bed: Bed, done: Done) -> None:
-    """Only an apply that was rolled forward is refused the second time: it is spent, and done."""
+    """Only an apply that was rolled forward is refused the second time: it landed already."""
     if done.code == 0:
         return
-    assert (done.code, "spent already" in done.err) == (4, True), done.err
-    assert "the project holds the change" in done.err or bed.verbs()[-1] == "apply.done"
+    assert (done.code, "landed already" in done.err) == (4, True), done.err
+    assert bed.verbs()[-1] == "apply.done"
 
 
 def passes_or_interrupted(bed: Bed, done: Done) -> None:
@@ -63,14 +63,14 @@ def passes_or_interrupted(bed: Bed, done: Done) -> None:
     if done.code == 0:
         return
     assert (done.code, "spent already" in done.err) == (4, True), done.err
-    (run,) = bed("runs", "list", "--json").json()
+    (run,) = bed.here("runs", "list", "--json").json()
     assert run["kind"] in ("interrupted", "passed")
     assert bed.verbs()[-1] == "run.done"
 
 
 VERBS = {
     "seal": Verb(station="begun", words=lambda _: ("seal", "few"), again=passes),
-    "approve plan": Verb(
+    "approve": Verb(  # of a plan; a diff is approved by the very same steps
         station="sealed",
         words=lambda bed: ("approve", bed.facts["plan"], "--key", str(bed.key("ada"))),
         again=passes,
@@ -79,11 +79,6 @@ VERBS = {
         station="plan approved",
         words=lambda bed: ("run", bed.facts["plan"], "--quiet"),
         again=passes_or_interrupted,
-    ),
-    "approve diff": Verb(
-        station="ran",
-        words=lambda bed: ("approve", bed.facts["diff"], "--key", str(bed.key("ada"))),
-        again=passes,
     ),
     "apply": Verb(
         station="diff approved",
@@ -113,9 +108,8 @@ def points_of(bed: Bed, words: Sequence[str]) -> list[str]:
     ("name", "every"),
     [
         ("seal", EACH),
-        ("approve plan", EACH),
+        ("approve", EACH),
         ("run", EVERY_THIRD),
-        ("approve diff", EACH),
         ("undo", EACH),
     ],
 )
@@ -185,7 +179,7 @@ def _kill_and_give_again(verb: Verb, number: int, at: At, place: str) -> Bed:
     killed = bed.ask(*words, HARNESS_FAILPOINT_KILL=str(number))
     assert killed.code == -signal.SIGKILL, place
     bed.ledger.verify()
-    verb.again(bed, bed.ask(*words))
+    verb.again(bed, bed.here(*words))
     _require_no_doubles(bed.entries(), place)
     return bed
 

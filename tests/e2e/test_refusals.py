@@ -299,7 +299,8 @@ def test_an_unapproved_diff_does_not_land(at: At) -> None:
 
 def test_a_diff_lands_once(at: At) -> None:
     bed = at("applied")
-    refused(bed, "apply", bed.facts["diff"], code=4, says="spent already")
+    done = refused(bed, "apply", bed.facts["diff"], code=4, says="landed already, 20")
+    assert f"hint: `harness undo {bed.facts['diff']}` takes it back" in done.err
 
 
 def test_a_plans_hash_is_no_diff_and_a_diffs_no_plan(at: At) -> None:

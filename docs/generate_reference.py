@@ -1,7 +1,7 @@
 """Writes what the documentation takes from the code: schemas and field tables.
 
-Run `python docs/generate_reference.py` after a change of `harness/model/file_schemas.py`; a test
-fails until it was done. Tables stand between `<!-- fields: KIND PATH -->` and `<!-- end -->`.
+Run `make reference` after a change of `harness/model/files/file_schemas.py`; a test fails until it
+was done. Tables stand between `<!-- fields: KIND PATH -->` and `<!-- end -->`.
 """  # noqa: INP001 - a script beside the pages it writes, not a package
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.model.file_schemas import SCHEMAS, schema_bytes
+from harness.model.files.file_schemas import SCHEMAS, schema_bytes
 
 DOCS = Path(__file__).resolve().parent
 PAGES = ("reference/recipe.md", "reference/policy.md")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from harness.execution.engine.docker_images import DockerImageEngine
 from harness.execution.host.find import EngineAddress, find_engine
-from harness.execution.worker.docker_images import DockerImageEngine
 from harness.flows.session import Host
 
 

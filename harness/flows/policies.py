@@ -7,9 +7,9 @@ from pathlib import Path
 
 from harness.errors import InputError
 from harness.flows.session import Session
+from harness.model.files.policy_file import read_host_isolation, read_policy, reviewers_file_of
 from harness.model.limits import Isolation
 from harness.model.policy import Policy
-from harness.model.policy_file import read_host_isolation, read_policy, reviewers_file_of
 from harness.store.bounded import read_bounded
 
 SUFFIX = ".yaml"

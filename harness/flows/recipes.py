@@ -10,10 +10,10 @@ from pathlib import Path
 from harness.errors import HarnessError, InputError, Issue
 from harness.flows.policies import read_policy_named
 from harness.flows.session import Session
+from harness.model.files.recipe_file import read_recipe, read_recipe_policy_name
+from harness.model.files.strict_yaml import MAX_BYTES
 from harness.model.policy import Policy
 from harness.model.recipe import Recipe
-from harness.model.recipe_file import read_recipe, read_recipe_policy_name
-from harness.model.strict_yaml import MAX_BYTES
 from harness.store.bounded import read_bounded
 
 SUFFIX = ".yaml"

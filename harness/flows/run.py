@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import HarnessError, InputError
+from harness.execution.engine.port import LABEL_RUN, LABEL_STATE, Engine
 from harness.execution.quarantine.import_changes import Imported, import_changes
 from harness.execution.quarantine.report import MAX_REPORT_BYTES, TestReport, read_report
 from harness.execution.quarantine.rules import ImportRules
@@ -22,7 +23,6 @@ from harness.execution.snapshot.ignore import IgnoreRules
 from harness.execution.snapshot.view import SnapshotView
 from harness.execution.worker.live import Sink
 from harness.execution.worker.operation import StopRequest, WorkerResult, operation_from_seal
-from harness.execution.worker.port import LABEL_RUN, LABEL_STATE, Engine
 from harness.execution.worker.run_operation import run_operation
 from harness.execution.worker.sweep import claim_run, state_id
 from harness.execution.worker.workspace import remove_workspace

@@ -19,9 +19,9 @@ from harness.ledger.host_key import load_host_key
 from harness.ledger.log import Ledger
 from harness.model.canonical import canonical_bytes, parse_canonical
 from harness.model.clock import format_time
-from harness.model.project_file import PROJECT_FILE, ProjectFile, read_project_file
+from harness.model.files.project_file import PROJECT_FILE, ProjectFile, read_project_file
+from harness.model.files.strict_yaml import MAX_BYTES
 from harness.model.relpath import path_from_json, path_to_json
-from harness.model.strict_yaml import MAX_BYTES
 from harness.store.blobs import BlobStore
 from harness.store.bounded import read_bounded
 from harness.store.durable import state_error, write_durably

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from harness.errors import InputError
 from harness.governance.reviewers import parse_reviewers
 from harness.model.approval import NAMESPACES
-from harness.model.file_schemas import schema_bytes
-from harness.model.project_file import PROJECT_FILE, read_project_file
+from harness.model.files.file_schemas import schema_bytes
+from harness.model.files.project_file import PROJECT_FILE, read_project_file
 
 _SCHEMA_FOLDER = ".harness/schemas"
 _PUBLISHED = ("project", "recipe", "policy")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import EngineUnreachableError, HarnessError
-from harness.execution.worker.port import LABEL_RUN, LABEL_STATE, ImageEngine
+from harness.execution.engine.port import LABEL_RUN, LABEL_STATE, ImageEngine
 from harness.execution.worker.sweep import controller_lives, state_id, sweep
 from harness.execution.worker.workspace import remove_workspace
 from harness.flows.apply import settle_apply

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from harness.errors import InputError
 from harness.governance.ssh_keys import PublicKey, parse_key_text
 from harness.model.digest import Digest, digest_of
-from harness.model.mistakes import START, Mistakes, Place
+from harness.model.files.mistakes import START, Mistakes, Place
 
 MAX_FILE = 64 * 1024
 MAX_ENTRIES = 256

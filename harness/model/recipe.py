@@ -1,7 +1,7 @@
 """A recipe: what a person wants run, as data.
 
 A recipe's JSON form is what is sealed; the YAML file is only its spelling. The reader of the
-file is `harness.model.recipe_file`.
+file is `harness.model.files.recipe_file`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from typing import Literal
 
 from harness.errors import InputError
 from harness.model.clock import parse_duration
-from harness.model.plain_scalar import Scalar
 
 Unit = Literal["cpus", "size", "time", "count"]
 
@@ -50,7 +49,7 @@ def suggest_size(text: str) -> str:
     return f"write {match[1]:.15}{unit}"
 
 
-def parse_amount(unit: Unit, value: Scalar) -> int:
+def parse_amount(unit: Unit, value: object) -> int:
     """Read an amount from a file: thousandths of a cpu, bytes, milliseconds or a count.
 
     Raises:

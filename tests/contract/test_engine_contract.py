@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import ImageMissingError, SandboxUnavailableError
-from harness.execution.worker.port import (
+from harness.execution.engine.port import (
     LABEL_RUN,
     LABEL_STATE,
     Chunk,

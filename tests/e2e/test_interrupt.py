@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.execution.worker.docker_images import DockerImageEngine
+from harness.execution.engine.docker_images import DockerImageEngine
 from harness.execution.worker.sweep import state_id
 from tests.e2e.conftest import At
 from tests.e2e.driver import SECONDS, Bed, refused, untouched

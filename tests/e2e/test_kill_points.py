@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from harness.execution.worker.docker_images import DockerImageEngine
+from harness.execution.engine.docker_images import DockerImageEngine
 from harness.execution.worker.sweep import state_id
 from harness.model.canonical import canonical_bytes
 from harness.model.entry import Entry

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.execution.engine.docker_images import DockerImageEngine
+from harness.execution.engine.port import Engine
 from harness.execution.image.lock import read_lock
-from harness.execution.worker.docker_images import DockerImageEngine
 from harness.execution.worker.live import Sink
 from harness.execution.worker.operation import Operation, StopRequest, WorkerResult
-from harness.execution.worker.port import Engine
 from harness.execution.worker.run_operation import run_operation
 from harness.execution.worker.workspace import remove_workspace
 from harness.model.digest import Digest, parse_digest

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import EngineUnreachableError, ImageMissingError, SandboxUnavailableError
-from harness.execution.worker.port import (
+from harness.execution.engine.port import (
     LABEL_RUN,
     LABEL_STATE,
     Chunk,
@@ -29,8 +29,8 @@ from harness.execution.worker.port import (
     Pause,
     VolumeSpec,
 )
+from harness.execution.engine.spec import container_request
 from harness.execution.worker.protocol import MAX_PAYLOAD, Frame, FrameType, encode_frame
-from harness.execution.worker.spec import container_request
 from harness.model.digest import Digest, digest_of
 
 FAKE_IMAGE = digest_of(b"the worker image of the fake engine")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from harness.errors import ImageMissingError
-from harness.execution.worker.port import (
+from harness.execution.engine.port import (
     BuildSpec,
     Chunk,
     ContainerState,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.execution.engine.docker_images import DockerImageEngine
 from harness.execution.host.mounts import mounts_below
 from harness.execution.image.archive import ImageSource, layer_of
 from harness.execution.image.build import ImageBuild, build_image
@@ -20,7 +21,6 @@ from harness.execution.image.definition import load_definition
 from harness.execution.image.lock import read_lock, resolve_image
 from harness.execution.image.offline import run_offline
 from harness.execution.image.verify import check_image, hash_image
-from harness.execution.worker.docker_images import DockerImageEngine
 from harness.model.digest import Digest
 from harness.model.image import Image
 from harness.store.resources import find_resources

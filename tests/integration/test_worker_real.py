@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.execution.worker.docker_images import DockerImageEngine
+from harness.execution.engine.docker_images import DockerImageEngine
 from harness.execution.worker.run_operation import run_operation
 from harness.execution.worker.sweep import sweep
 from harness.model.limits import MIB

@@ -8,10 +8,10 @@ from types import ModuleType
 import pytest
 
 from harness.model.digest import digest_of
+from harness.model.files.policy_file import read_host_isolation, read_policy
+from harness.model.files.recipe_file import read_recipe
 from harness.model.limits import Isolation
 from harness.model.policy import ApprovalPolicy, Policy
-from harness.model.policy_file import read_host_isolation, read_policy
-from harness.model.recipe_file import read_recipe
 from harness.model.seal import FIXED_ENV
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

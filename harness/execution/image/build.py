@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError, ImageMissingError, SandboxUnavailableError
+from harness.execution.engine.port import ImageEngine
 from harness.execution.image.archive import ImageSource, Layer, layer_of
 from harness.execution.image.base import BaseSpec, Workshop, build_base
 from harness.execution.image.base_cache import cached_layer, store_layer
@@ -28,7 +29,6 @@ from harness.execution.image.layer import rewrite_layer
 from harness.execution.image.lock import LockedImage, lock_image, read_lock
 from harness.execution.image.offline import run_offline
 from harness.execution.image.verify import LABEL_DEFINITION, LABEL_IMAGE
-from harness.execution.worker.port import ImageEngine
 from harness.model.digest import short
 from harness.model.image import Image
 from harness.store.durable import state_error

@@ -11,11 +11,11 @@ import re
 from dataclasses import dataclass
 
 from harness.errors import InputError, Issue
-from harness.model.fields import child, text, texts
-from harness.model.file_schemas import Schema
-from harness.model.file_shape import check_shape
-from harness.model.mistakes import Mistakes
-from harness.model.strict_yaml import parse_yaml
+from harness.model.files.fields import child, text, texts
+from harness.model.files.file_schemas import Schema
+from harness.model.files.file_shape import check_shape
+from harness.model.files.mistakes import Mistakes
+from harness.model.files.strict_yaml import parse_yaml
 
 _ARGUMENT: Schema = {"type": "string", "minLength": 1, "maxLength": 4096}
 _BASE: Schema = {

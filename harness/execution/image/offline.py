@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from harness.errors import HarnessError, SandboxUnavailableError
-from harness.execution.worker.port import BuildSpec, Connection, ImageEngine, Pause
+from harness.execution.engine.port import BuildSpec, Connection, ImageEngine, Pause
 from harness.model.digest import Digest, digest_of, short
 from harness.model.seal import FIXED_ENV
 from harness.store.durable import state_error

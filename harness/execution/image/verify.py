@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.errors import ImageMissingError, InputError, VerificationError
+from harness.execution.engine.port import Engine, ImageEngine, ImageInfo
 from harness.execution.image.lock import LockedImage
-from harness.execution.worker.port import Engine, ImageEngine, ImageInfo
 from harness.model.canonical import parse_json
 from harness.model.digest import PREFIX, digest_of
 from harness.model.image import Image

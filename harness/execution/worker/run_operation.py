@@ -16,11 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import HarnessError, SandboxUnavailableError, VerificationError
-from harness.execution.worker.cgroup import CgroupReading, read_cgroup
-from harness.execution.worker.live import LiveView, Sink
-from harness.execution.worker.operation import Operation, StopRequest, WorkerResult
-from harness.execution.worker.output import OutputCapture
-from harness.execution.worker.port import (
+from harness.execution.engine.port import (
     LABEL_RUN,
     LABEL_STATE,
     Connection,
@@ -30,9 +26,13 @@ from harness.execution.worker.port import (
     EngineInfo,
     VolumeSpec,
 )
+from harness.execution.engine.spec import check_read_back, observed_limits
+from harness.execution.worker.cgroup import CgroupReading, read_cgroup
+from harness.execution.worker.live import LiveView, Sink
+from harness.execution.worker.operation import Operation, StopRequest, WorkerResult
+from harness.execution.worker.output import OutputCapture
 from harness.execution.worker.protocol import END, init_arguments
 from harness.execution.worker.session import Session
-from harness.execution.worker.spec import check_read_back, observed_limits
 from harness.execution.worker.watch import DiskWatch
 from harness.execution.worker.workspace import Workspace, make_workspace, overlay_options
 from harness.model.outcome import Facts

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from harness.errors import EngineUnreachableError, InputError
+from harness.execution.engine.port import Connection, Pause
 from harness.execution.worker.live import LiveView
 from harness.execution.worker.operation import Operation, StopRequest
 from harness.execution.worker.output import OutputCapture
-from harness.execution.worker.port import Connection, Pause
 from harness.execution.worker.protocol import GO, KILL, TERM, Frame, FrameReader, parse_step_report
 from harness.execution.worker.watch import DiskWatch
 from harness.model.outcome import StepReport

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError
-from harness.execution.worker.port import Engine
+from harness.execution.engine.port import Engine
 from harness.model.digest import digest_of
 from harness.store.durable import state_error
 from harness.store.lock import hold_lock

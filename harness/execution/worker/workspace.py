@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import StateError
-from harness.execution.worker.port import ContainerSpec, Engine, VolumeSpec
+from harness.execution.engine.port import ContainerSpec, Engine, VolumeSpec
 from harness.execution.worker.remove_tree import remove_tree
 from harness.model.digest import Digest
 from harness.model.limits import FLOOR, GIB, MIB, Limits

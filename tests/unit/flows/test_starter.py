@@ -8,12 +8,12 @@ import pytest
 from harness.errors import InputError
 from harness.flows.starter import starter_files
 from harness.governance.reviewers import parse_reviewers
-from harness.model.file_schemas import schema_bytes
+from harness.model.files.file_schemas import schema_bytes
+from harness.model.files.policy_file import read_policy, reviewers_file_of
+from harness.model.files.project_file import read_project_file
+from harness.model.files.recipe_file import read_recipe
 from harness.model.policy import Policy
-from harness.model.policy_file import read_policy, reviewers_file_of
-from harness.model.project_file import read_project_file
 from harness.model.recipe import Recipe
-from harness.model.recipe_file import read_recipe
 
 PROJECT = Path(__file__).resolve().parents[3]
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ada"

@@ -13,6 +13,7 @@ from harness.errors import (
     StateError,
     VerificationError,
 )
+from harness.execution.engine.port import BuildSpec
 from harness.execution.image import build as build_module
 from harness.execution.image.base import BaseSpec
 from harness.execution.image.base_cache import store_layer
@@ -20,7 +21,6 @@ from harness.execution.image.build import ImageBuild, build_image
 from harness.execution.image.definition import load_definition
 from harness.execution.image.lock import read_lock, resolve_image
 from harness.execution.image.verify import check_image, hash_image, list_images
-from harness.execution.worker.port import BuildSpec
 from harness.store.lock import hold_lock
 from harness.store.resources import find_resources
 from harness.store.state import StateFolder, open_state

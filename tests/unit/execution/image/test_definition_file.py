@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from harness.errors import HarnessError, InputError
 from harness.execution.image.definition_file import IMAGE, read_definition_file, read_requirements
-from harness.model.file_schemas import Schema
+from harness.model.files.file_schemas import Schema
 from harness.store.resources import find_resources
 
 GOOD = b"""\

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.errors import SandboxUnavailableError
-from harness.execution.worker.port import BuildSpec, ContainerSpec
-from harness.execution.worker.spec import (
+from harness.execution.engine.port import BuildSpec, ContainerSpec
+from harness.execution.engine.spec import (
     build_request,
     check_read_back,
     container_request,

@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from harness.errors import EngineUnreachableError
-from harness.execution.worker.docker_stream import DockerConnection
-from harness.execution.worker.port import Chunk, Pause
+from harness.execution.engine.docker_stream import DockerConnection
+from harness.execution.engine.port import Chunk, Pause
 
 
 def packed(stream: int, data: bytes) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EngineUnreachableError, StateError
-from harness.execution.worker.port import LABEL_RUN, LABEL_STATE, ContainerSpec, VolumeSpec
+from harness.execution.engine.port import LABEL_RUN, LABEL_STATE, ContainerSpec, VolumeSpec
 from harness.execution.worker.sweep import claim_run, controller_lives, state_id, sweep
 from harness.model.limits import Limits
 from tests.fakes.engine import FAKE_IMAGE, FakeEngine, unreachable

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import InputError
-from harness.model.flat_pattern import parse_pattern
+from harness.model.files.flat_pattern import parse_pattern
 
 _ATOMS = ["a", "b", ".", "[ab]", "[^a]", "[a-c]", r"\d", r"\.", "[]a]", "é", "-"]
 _COUNTS = ["", "?", "*", "+", "{2}", "{1,2}", "{1,}", "{0,}", "{0}"]

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from harness.errors import ImageMissingError, SandboxUnavailableError
-from harness.execution.worker.docker_calls import GONE, RefusedError, translated
-from harness.execution.worker.docker_engine import DockerEngine, image_info
-from harness.execution.worker.port import BuildSpec, ImageInfo
-from harness.execution.worker.spec import build_request
+from harness.execution.engine.docker_calls import GONE, RefusedError, translated
+from harness.execution.engine.docker_engine import DockerEngine, image_info
+from harness.execution.engine.port import BuildSpec, ImageInfo
+from harness.execution.engine.spec import build_request
 from harness.model.digest import Digest
 
 

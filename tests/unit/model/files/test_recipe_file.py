@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from harness.errors import InputError
 from harness.model.digest import digest_of
-from harness.model.limits import Isolation, Limits
-from harness.model.policy import ApprovalPolicy, Policy
-from harness.model.recipe import Recipe
-from harness.model.recipe_file import (
+from harness.model.files.recipe_file import (
     read_recipe,
     read_recipe_parameters,
     read_recipe_policy_name,
 )
+from harness.model.limits import Isolation, Limits
+from harness.model.policy import ApprovalPolicy, Policy
+from harness.model.recipe import Recipe
 
 POLICY = Policy(
     name="default",

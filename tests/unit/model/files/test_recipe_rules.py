@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.recipe_rules import (
+from harness.model.files.recipe_rules import (
     argument_problem,
     env_name_problem,
     path_problem,

@@ -21,7 +21,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.model.script_programs import (
+from harness.model.files.script_programs import (
     INTERPRETERS,
     LINE_OPTIONS,
     LINE_TAKERS,

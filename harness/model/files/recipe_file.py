@@ -1,9 +1,9 @@
 """The recipe file: strict YAML in, a `Recipe` out, or every mistake in it.
 
-Rules, beside the shape (`harness.model.file_schemas.RECIPE`):
+Rules, beside the shape (`harness.model.files.file_schemas.RECIPE`):
     * A shell or inline interpreter source needs `allow_scripts` of the policy, and takes no
       parameters inside its source text: those would be code.
-    * No credentials, host paths, fixed or loader variables (`harness.model.recipe_rules`).
+    * No credentials, host paths, fixed or loader variables (`harness.model.files.recipe_rules`).
     * Limits and workspace can only tighten the policy's.
 
 The policy's name stands in the file, so it is read first (`read_recipe_policy_name`), and then the
@@ -14,28 +14,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model.fields import child, children, items, text, texts
-from harness.model.file_schemas import RECIPE
-from harness.model.file_shape import check_name, check_shape
-from harness.model.limits_file import read_limits
-from harness.model.mistakes import START, Mistakes, Place
-from harness.model.policy import Policy
-from harness.model.recipe import KINDS, Kind, Output, Recipe
-from harness.model.recipe_parameters import (
+from harness.model.files.fields import child, children, items, text, texts
+from harness.model.files.file_schemas import RECIPE
+from harness.model.files.file_shape import check_name, check_shape
+from harness.model.files.limits_file import read_limits
+from harness.model.files.mistakes import START, Mistakes, Place
+from harness.model.files.recipe_parameters import (
     Parameter,
     Substitution,
     choose_values,
     default_values,
     read_parameters,
 )
-from harness.model.recipe_rules import (
+from harness.model.files.recipe_rules import (
     env_name_problem,
     path_problem,
     pattern_problem,
     value_problem,
 )
-from harness.model.recipe_steps import read_steps
-from harness.model.strict_yaml import Node, parse_yaml
+from harness.model.files.recipe_steps import read_steps
+from harness.model.files.strict_yaml import Node, parse_yaml
+from harness.model.policy import Policy
+from harness.model.recipe import KINDS, Kind, Output, Recipe
 
 _SUMMARY = "recipe is not valid"
 _DEFAULT_POLICY = "default"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InputError
-from harness.model.mistakes import Mistakes, Place
-from harness.model.strict_yaml import MAX_BYTES, parse_yaml
+from harness.model.files.mistakes import Mistakes, Place
+from harness.model.files.strict_yaml import MAX_BYTES, parse_yaml
 
 
 def read(data: bytes) -> Any:

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from harness.model.plain_scalar import MAX_INTEGER, Scalar, Surprise, read_plain
+from harness.model.files.plain_scalar import MAX_INTEGER, Scalar, Surprise, read_plain
 
 
 @pytest.mark.parametrize(

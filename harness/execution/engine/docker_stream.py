@@ -17,7 +17,7 @@ import time
 from typing import Literal
 
 from harness.errors import EngineUnreachableError
-from harness.execution.worker.port import Chunk, Pause
+from harness.execution.engine.port import Chunk, Pause
 from harness.store.failpoints import pass_failpoint
 
 _HEADER = struct.Struct(">BxxxI")

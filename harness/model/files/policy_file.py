@@ -1,6 +1,6 @@
 """The policy file: strict YAML in, a `Policy` out, or every mistake in it.
 
-Rules, beside the shape (`harness.model.file_schemas.POLICY`):
+Rules, beside the shape (`harness.model.files.file_schemas.POLICY`):
     * A rule that changes nothing, or that nobody can satisfy, is refused: it would only look safe.
     * The reviewers file lies beside the policy file; its bytes are part of the policy.
     * Isolation can only tighten the host's policy, and every policy the built-in ceiling.
@@ -11,15 +11,15 @@ from __future__ import annotations
 from harness.errors import InputError
 from harness.model.clock import parse_duration
 from harness.model.digest import digest_of
-from harness.model.fields import child, items, number, switch, text, texts
-from harness.model.file_schemas import HOST, POLICY
-from harness.model.file_shape import check_name, check_shape
+from harness.model.files.fields import child, items, number, switch, text, texts
+from harness.model.files.file_schemas import HOST, POLICY
+from harness.model.files.file_shape import check_name, check_shape
+from harness.model.files.limits_file import read_limits
+from harness.model.files.mistakes import Mistakes
+from harness.model.files.recipe_rules import pattern_problem
+from harness.model.files.strict_yaml import Node, parse_yaml
 from harness.model.limits import WIDEST, Isolation, stricter
-from harness.model.limits_file import read_limits
-from harness.model.mistakes import Mistakes
 from harness.model.policy import ApprovalPolicy, PathRule, Policy
-from harness.model.recipe_rules import pattern_problem
-from harness.model.strict_yaml import Node, parse_yaml
 
 MAX_VALID_MS = 30 * 24 * 3600 * 1000
 """Longest life of a plan and an approval: what was looked at a month ago is looked at again."""

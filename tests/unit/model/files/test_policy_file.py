@@ -6,9 +6,9 @@ import pytest
 
 from harness.errors import InputError
 from harness.model.digest import digest_of
+from harness.model.files.policy_file import read_host_isolation, read_policy, reviewers_file_of
 from harness.model.limits import GIB, Isolation, Limits
 from harness.model.policy import ApprovalPolicy, PathRule, Policy
-from harness.model.policy_file import read_host_isolation, read_policy, reviewers_file_of
 
 LEAST = "version: 1\napproval:\n  reviewers: reviewers\n"
 

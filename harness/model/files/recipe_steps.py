@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from harness.model.fields import child, items, text, texts
-from harness.model.mistakes import Place
+from harness.model.files.fields import child, items, text, texts
+from harness.model.files.mistakes import Place
+from harness.model.files.recipe_parameters import Substitution, refers
+from harness.model.files.recipe_rules import argument_problem, value_problem
+from harness.model.files.script import Script, find_script
+from harness.model.files.strict_yaml import Node
 from harness.model.recipe import Step
-from harness.model.recipe_parameters import Substitution, refers
-from harness.model.recipe_rules import argument_problem, value_problem
-from harness.model.script import Script, find_script
-from harness.model.strict_yaml import Node
 
 MAX_ARGUMENT = 128 * 1024 - 1
 """Longest argument in bytes: Linux's MAX_ARG_STRLEN without its NUL, execve(2)."""

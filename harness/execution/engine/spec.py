@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.errors import Issue, SandboxUnavailableError
-from harness.execution.worker.port import BuildSpec, ContainerSpec
+from harness.execution.engine.port import BuildSpec, ContainerSpec
 from harness.model.seal import WORKSPACE
 
 INIT_PATH = "/.harness/init"

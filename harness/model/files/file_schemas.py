@@ -1,6 +1,6 @@
 """The fields of the files people write, as JSON Schema (draft 2020-12).
 
-One description serves four readers: `harness.model.file_shape` checks files by it, editors
+One description serves four readers: `harness.model.files.file_shape` checks files by it, editors
 complete and check by its published form in `docs/schemas/`, the tables of the reference pages are
 made from it, and tests compare it with an independent validator.
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InputError
-from harness.model.file_schemas import SCHEMAS, Schema
-from harness.model.file_shape import check_shape
-from harness.model.mistakes import Mistakes
-from harness.model.policy_file import read_host_isolation, read_policy
-from harness.model.project_file import read_project_file
-from harness.model.recipe_file import read_recipe
-from harness.model.strict_yaml import parse_yaml
+from harness.model.files.file_schemas import SCHEMAS, Schema
+from harness.model.files.file_shape import check_shape
+from harness.model.files.mistakes import Mistakes
+from harness.model.files.policy_file import read_host_isolation, read_policy
+from harness.model.files.project_file import read_project_file
+from harness.model.files.recipe_file import read_recipe
+from harness.model.files.strict_yaml import parse_yaml
 
 KEYWORDS = {
     *("$schema", "$id", "title", "description", "default", "examples"),

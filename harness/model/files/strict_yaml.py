@@ -7,7 +7,7 @@ Rules:
       escaped: what a reviewer sees is what is there.
     * No duplicate keys, anchors, aliases, merge keys, tags, directives or second document; keys
       are text.
-    * Unquoted values mean what `harness.model.plain_scalar` says.
+    * Unquoted values mean what `harness.model.files.plain_scalar` says.
 
 It works on parser events, without recursion, so that no input exhausts the stack.
 """
@@ -21,8 +21,8 @@ from typing import Any, Protocol, TypeAlias
 
 import yaml
 
-from harness.model.mistakes import MAX_ISSUES, START, Mistakes, Place
-from harness.model.plain_scalar import Scalar, Surprise, read_plain
+from harness.model.files.mistakes import MAX_ISSUES, START, Mistakes, Place
+from harness.model.files.plain_scalar import Scalar, Surprise, read_plain
 
 MAX_BYTES = 256 * 1024
 MAX_NODES = 10_000

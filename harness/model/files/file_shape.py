@@ -4,8 +4,8 @@ Rules: every mistake is noted with its place and what to write instead; an unkno
 known one it resembles. What is wrong is left out of the tree that is returned, so that a reader
 can go on with what is right and note its own mistakes as well.
 
-It reads the few keywords of JSON Schema that `harness.model.file_schemas` uses; a test compares
-its verdicts with an independent validator.
+It reads the few keywords of JSON Schema that `harness.model.files.file_schemas` uses; a test
+compares its verdicts with an independent validator.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
-from harness.model.file_schemas import NAME_PATTERN, Schema
-from harness.model.mistakes import START, Mistakes, Place
-from harness.model.plain_scalar import Scalar
-from harness.model.strict_yaml import Node
+from harness.model.files.file_schemas import NAME_PATTERN, Schema
+from harness.model.files.mistakes import START, Mistakes, Place
+from harness.model.files.plain_scalar import Scalar
+from harness.model.files.strict_yaml import Node
 from harness.model.units import SIZE_PATTERN, suggest_size
 
 _SHORT = 80

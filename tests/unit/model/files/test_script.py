@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness.model.script import find_script
+from harness.model.files.script import find_script
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.model.fields import child, text
-from harness.model.file_schemas import PROJECT
-from harness.model.file_shape import check_shape
-from harness.model.mistakes import Mistakes
-from harness.model.strict_yaml import parse_yaml
+from harness.model.files.fields import child, text
+from harness.model.files.file_schemas import PROJECT
+from harness.model.files.file_shape import check_shape
+from harness.model.files.mistakes import Mistakes
+from harness.model.files.strict_yaml import parse_yaml
 
 PROJECT_FILE = "harness.yaml"
 

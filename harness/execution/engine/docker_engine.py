@@ -16,9 +16,9 @@ from harness.errors import (
     InputError,
     SandboxUnavailableError,
 )
-from harness.execution.worker.docker_calls import CONFLICT, GONE, DockerCalls, RefusedError
-from harness.execution.worker.docker_stream import DockerConnection
-from harness.execution.worker.port import (
+from harness.execution.engine.docker_calls import CONFLICT, GONE, DockerCalls, RefusedError
+from harness.execution.engine.docker_stream import DockerConnection
+from harness.execution.engine.port import (
     LABEL_RUN,
     LABEL_STATE,
     ContainerSpec,
@@ -28,7 +28,7 @@ from harness.execution.worker.port import (
     Owned,
     VolumeSpec,
 )
-from harness.execution.worker.spec import container_request
+from harness.execution.engine.spec import container_request
 from harness.model.digest import Digest, parse_digest
 
 SETTLE_SECONDS = 10.0

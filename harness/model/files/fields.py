@@ -1,4 +1,4 @@
-"""Reading values out of a tree whose shape was checked (`harness.model.file_shape`).
+"""Reading values out of a tree whose shape was checked (`harness.model.files.file_shape`).
 
 What was wrong was taken out of the tree and noted, so a field is either there with the right type
 or not there: then the default stands in, and the file is refused at the end all the same.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.model.mistakes import Place
-from harness.model.strict_yaml import Node
+from harness.model.files.mistakes import Place
+from harness.model.files.strict_yaml import Node
 
 
 def children(node: Node | None) -> Mapping[str, Node]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.errors import InputError
-from harness.model.fields import child
+from harness.model.files.fields import child
+from harness.model.files.mistakes import Mistakes, Place
+from harness.model.files.strict_yaml import Node
 from harness.model.limits import SPELLING, Limits, tighten
-from harness.model.mistakes import Mistakes, Place
-from harness.model.strict_yaml import Node
 from harness.model.units import parse_amount
 
 

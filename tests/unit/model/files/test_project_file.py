@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import InputError
-from harness.model.project_file import ProjectFile, read_project_file
+from harness.model.files.project_file import ProjectFile, read_project_file
 
 
 def test_a_project_with_its_defaults() -> None:

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.errors import InputError, Issue
-from harness.model.fields import child, children, text, texts
-from harness.model.flat_pattern import FlatPattern, parse_pattern
-from harness.model.mistakes import START, Mistakes, Place
-from harness.model.strict_yaml import Node
+from harness.model.files.fields import child, children, text, texts
+from harness.model.files.flat_pattern import FlatPattern, parse_pattern
+from harness.model.files.mistakes import START, Mistakes, Place
+from harness.model.files.strict_yaml import Node
 
 MAX_VALUE = 256
 

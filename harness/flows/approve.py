@@ -6,12 +6,25 @@ tools, and brought back. Either way it is verified before anything is recorded.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import ApprovalConsumedError, ApprovalExpiredError, InputError
-from harness.flows.gates import OpenGate, open_gate, refuse_what_cannot_land
+from harness.errors import (
+    ApprovalConsumedError,
+    ApprovalExpiredError,
+    ApprovalMissingError,
+    InputError,
+)
+from harness.flows.gates import (
+    OpenGate,
+    decide_diff_gate,
+    decide_plan_gate,
+    open_gate,
+    refuse_what_cannot_land,
+)
 from harness.flows.session import Session, now_text
 from harness.governance.approvals import (
     ReceivedApproval,
@@ -26,7 +39,7 @@ from harness.governance.sign import read_public_key, sign_statement
 from harness.model.approval import Approval, Decision
 from harness.model.clock import add_ms
 from harness.model.digest import Digest, short
-from harness.model.entry import EntryVerb
+from harness.model.entry import Entry, EntryVerb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +64,8 @@ def open_for_decision(session: Session, digest: Digest, decision: Decision) -> O
         InputError: no such plan or diff.
         ApprovalConsumedError: its one-time approval is spent.
         ApprovalExpiredError: the plan is past its end.
-        AuthorityError, ContainmentError: it could not land whoever approved it.
+        ApprovalRejectedError: a reviewer said no, and more approvals would not help.
+        AuthorityError, ContainmentError: it could not run or land whoever approved it.
     """
     entries = session.ledger.entries()
     gate = open_gate(session, entries, digest)
@@ -61,9 +75,21 @@ def open_for_decision(session: Session, digest: Digest, decision: Decision) -> O
         raise ApprovalExpiredError(
             f"plan {short(digest)}: expected a decision before {gate.plan.not_after}"
         )
-    if gate.quarantine is not None and decision == "approve":
-        refuse_what_cannot_land(gate.quarantine)
+    if decision == "approve":
+        _refuse_what_no_approval_helps(session, entries, gate)
     return gate
+
+
+def _refuse_what_no_approval_helps(
+    session: Session, entries: Sequence[Entry], gate: OpenGate
+) -> None:
+    """Decide as if now: whatever but a missing approval stands in the way would stay there."""
+    with contextlib.suppress(ApprovalMissingError):
+        if gate.quarantine is None:
+            decide_plan_gate(session, entries, gate)
+        else:
+            refuse_what_cannot_land(gate.quarantine)
+            decide_diff_gate(session, entries, gate)
 
 
 def build_statement(gate: OpenGate, *, decision: Decision, reviewer: str, comment: str) -> Approval:

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.errors import AuthorityError, ContainmentError, InputError, Issue
+from harness.errors import (
+    ApprovalInvalidError,
+    AuthorityError,
+    ContainmentError,
+    InputError,
+    Issue,
+)
 from harness.flows.history import pick_exact_diff, pick_exact_plan
 from harness.flows.policies import read_policy_named
 from harness.flows.quarantined import Quarantine, load_quarantine
@@ -21,6 +27,7 @@ from harness.model.approval import Approved, Gate
 from harness.model.changeset import Changeset
 from harness.model.digest import Digest, short
 from harness.model.entry import Entry
+from harness.model.limits import Isolation, stricter
 from harness.model.policy import Policy
 from harness.model.relpath import show
 from harness.model.seal import Plan, Seal, parse_plan, parse_seal
@@ -140,8 +147,28 @@ def circumstances(session: Session, entries: Sequence[Entry], gate: OpenGate) ->
 
 
 def decide_plan_gate(session: Session, entries: Sequence[Entry], gate: OpenGate) -> Approved[Plan]:
-    """Decide on a plan gate; see `harness.governance.authority.decide_plan` for what is raised."""
+    """Decide on a plan gate.
+
+    Raises:
+        ApprovalInvalidError: the plan was sealed with more than its policy gives now.
+        HarnessError: as `harness.governance.authority.decide_plan`.
+    """
+    _refuse_wider_isolation(gate)
     return decide_plan(gate.plan, circumstances(session, entries, gate))
+
+
+def _refuse_wider_isolation(gate: OpenGate) -> None:
+    """Hold what was sealed against the isolation as it is now.
+
+    The policy digest of a plan does not cover it, and who tightens it means waiting plans, too.
+    """
+    sealed, now = Isolation.from_json(gate.seal.isolation), gate.policy.isolation
+    if stricter(now, sealed) != sealed:
+        raise ApprovalInvalidError(
+            f"policy {gate.policy.name}: gives less now than plan {short(gate.plan.digest)} was "
+            "sealed with",
+            hint="the policy was edited after the plan was sealed; seal again",
+        )
 
 
 def decide_diff_gate(

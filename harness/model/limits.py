@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 from harness.errors import InputError, Issue
 from harness.model.units import Unit, spell_amount
@@ -125,6 +125,17 @@ class Isolation:
     allow_scripts: bool = False
     admit_secrets: tuple[str, ...] = ()
     workspace: str = "auto"
+
+    @classmethod
+    def from_json(cls, sealed: Mapping[str, Any]) -> Self:
+        """Return the isolation that a seal holds; the opposite of `to_json`."""
+        return cls(
+            limits=Limits(**sealed["limits"]),
+            tmp_exec=sealed["tmpExec"],
+            allow_scripts=sealed["allowScripts"],
+            admit_secrets=tuple(sealed["admitSecrets"]),
+            workspace=sealed["workspace"],
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON members."""

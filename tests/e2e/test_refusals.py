@@ -140,6 +140,22 @@ def test_a_policy_edited_after_the_seal_is_refused(at: At, edit: str) -> None:
     refused(bed, "approve", bed.facts["plan"], *key, code=4, says="policy")
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("memory: 512MiB", "memory: 256MiB"), ("isolation:\n", "isolation:\n  tmp_exec: false\n")],
+)
+def test_a_plan_sealed_with_more_than_the_policy_gives_now_is_refused(
+    at: At, old: str, new: str
+) -> None:
+    bed = at("plan approved")
+    path = bed.project / "policies" / "default.yaml"
+    path.write_text(path.read_text().replace(old, new))
+    says = "policy default: gives less now than plan"
+    refused(bed, "run", bed.facts["plan"], code=4, says=says)
+    key = ("--key", str(bed.key("bob")))
+    refused(bed, "approve", bed.facts["plan"], *key, code=4, says=says)
+
+
 def test_a_key_that_nobody_listed_cannot_approve(at: At) -> None:
     bed = at("sealed")
     key = ("--key", str(bed.key("eve")))
@@ -176,9 +192,11 @@ def test_a_plan_past_its_end_neither_takes_an_approval_nor_runs(bed: Bed) -> Non
 
 def test_a_rejected_plan_does_not_run_whoever_approves_it(at: At) -> None:
     bed = at("sealed")
-    bed("reject", bed.facts["plan"], "--key", str(bed.key("bob")), "--comment", "no")
     approve(bed, bed.facts["plan"])
+    bed("reject", bed.facts["plan"], "--key", str(bed.key("bob")), "--comment", "no")
     refused(bed, "run", bed.facts["plan"], code=4, says="was rejected by bob")
+    key = ("--key", str(bed.key("ada")))
+    refused(bed, "approve", bed.facts["plan"], *key, code=4, says="was rejected by bob")
 
 
 def test_without_a_terminal_nothing_is_sealed_asked_or_approved(at: At) -> None:
@@ -193,8 +211,9 @@ def test_a_throwaway_policy_is_for_the_demonstration_only(bed: Bed) -> None:
     policy = bed.project / "policies" / "default.yaml"
     policy.write_text(policy.read_text().replace("{ plan: 1", "{ throwaway: true, plan: 1"))
     plan = seal(bed)
-    approve(bed, plan)
-    refused(bed, "run", plan, code=4, says="is for the demonstration's throw-away key")
+    for words in (("run",), ("approve", "--key", str(bed.key("ada")))):
+        verb, *rest = words
+        refused(bed, verb, plan, *rest, code=4, says="is for the demonstration's throw-away key")
 
 
 def test_the_person_who_asks_can_be_kept_from_approving(bed: Bed) -> None:

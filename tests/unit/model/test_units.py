@@ -100,6 +100,7 @@ def test_the_stricter_of_two_is_wider_than_neither(above: Isolation, below: Isol
     assert set(both.admit_secrets) <= set(below.admit_secrets)
     assert both.workspace in (above.workspace, below.workspace)
     assert stricter(above, both) == both
+    assert Isolation.from_json(both.to_json()) == both
 
 
 def test_the_built_in_ceiling_restricts_no_default() -> None:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 
+from harness.cli.streams import prepare_streams
+from harness.errors import HarnessError
+
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    prepare_streams()
     if sys.argv[1:] == ["--version"]:
         from harness import __version__  # noqa: PLC0415 - nothing else is needed here
 
-        sys.stdout.write(f"harness {__version__}\n")
+        try:
+            sys.stdout.write(f"harness {__version__}\n")
+            sys.stdout.flush()
+        except HarnessError as error:
+            sys.stderr.write(f"error: {error.message}\n")
+            sys.exit(error.exit_code)
         return
     from harness.cli.main import run_command_line  # noqa: PLC0415 - keeps --version quick
 

@@ -14,7 +14,7 @@ import click
 
 from harness import __version__
 from harness.cli.errors import render_error, render_unexpected, render_usage
-from harness.cli.reader import let_reader_go
+from harness.cli.streams import let_reader_go, send_nowhere
 from harness.errors import HarnessError
 
 INTERRUPTED = 130
@@ -143,22 +143,33 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 def _explain(error: BaseException, *, as_json: bool) -> int:
     """Write an error to stderr and return its exit code."""
+    try:
+        _render(error, as_json=as_json)
+    except OSError:  # stderr can't be written; the code still speaks
+        send_nowhere(2)
     match error:
-        case click.exceptions.Exit():
-            code = error.exit_code
+        case click.exceptions.Exit() | HarnessError():
+            return error.exit_code
         case click.ClickException():
-            render_usage(error, as_json=as_json)
-            code = USAGE
-        case HarnessError():
-            render_error(error, as_json=as_json)
-            code = error.exit_code
+            return USAGE
         case KeyboardInterrupt() | click.Abort():
-            click.echo("interrupted", err=True)
-            code = INTERRUPTED
+            return INTERRUPTED
         case BrokenPipeError():
             let_reader_go()
-            code = 0
+            return 0
+        case _:
+            return INTERNAL
+
+
+def _render(error: BaseException, *, as_json: bool) -> None:
+    match error:
+        case click.exceptions.Exit() | BrokenPipeError():
+            pass
+        case click.ClickException():
+            render_usage(error, as_json=as_json)
+        case HarnessError():
+            render_error(error, as_json=as_json)
+        case KeyboardInterrupt() | click.Abort():
+            click.echo("interrupted", err=True)
         case _:
             render_unexpected(error, as_json=as_json)
-            code = INTERNAL
-    return code

@@ -20,8 +20,8 @@ from harness.cli.options import (
     project_option,
 )
 from harness.cli.progress import working
-from harness.cli.reader import let_reader_go
 from harness.cli.show_run import print_ran, ran_json
+from harness.cli.streams import let_reader_go
 from harness.errors import ApprovalMissingError, InputError
 from harness.flows.approve import decide
 from harness.flows.recipes import list_recipe_names

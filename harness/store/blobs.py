@@ -157,12 +157,11 @@ class BlobWriter:
         digest = Digest(PREFIX + self._hash.hexdigest())
         target = self._store.path_of(digest)
         try:
+            if target.exists():  # it was made durable before it got this name
+                return digest
             os.fsync(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = -1
-            if target.exists():
-                self._beside.unlink()
-                return digest
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             rename(self._beside, target)
         except OSError as error:

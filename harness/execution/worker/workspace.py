@@ -31,6 +31,10 @@ FREE_FLOOR = GIB // 2
 SOURCE_DATE_EPOCH = 315_532_800
 """1980-01-01: the time of the workspace's own folder, so that results do not tell the date."""
 
+NAME_COST = 4096
+"""What one more name counts at least. An empty file, a link and a folder take no blocks on some
+disks, but an inode each, and time and memory of whoever reads the tree afterwards."""
+
 TOO_DEEP = 1 << 62
 """What a tree is taken to hold when its paths are longer than the kernel's PATH_MAX."""
 
@@ -138,9 +142,9 @@ def measure(folder: Path) -> int:
     """Return how much lies below a folder; never raises and never follows a link.
 
     A file counts with the larger of its size and its blocks, so that neither a sparse file nor
-    a preallocated one hides; several links to one file count once. What lies so deep that no
-    path reaches it counts as `TOO_DEEP`. A file that was unlinked while open can't be seen here:
-    the free-space floor bounds it.
+    a preallocated one hides; the content of several links to one file counts once; every name
+    counts `NAME_COST` at least. What lies so deep that no path reaches it counts as `TOO_DEEP`.
+    A file that was unlinked while open can't be seen here: the free-space floor bounds it.
     """
     total, linked, open_folders = 0, set[int](), [folder]
     while open_folders:
@@ -152,13 +156,14 @@ def measure(folder: Path) -> int:
                 return TOO_DEEP
             continue
         for name, facts in found:
+            cost = max(facts.st_size, facts.st_blocks * 512, NAME_COST)
             if stat.S_ISDIR(facts.st_mode):
                 open_folders.append(place / name)
             elif facts.st_nlink > 1:
                 if facts.st_ino in linked:
-                    continue
+                    cost = NAME_COST
                 linked.add(facts.st_ino)
-            total += max(facts.st_size, facts.st_blocks * 512)
+            total += cost
     return total
 
 

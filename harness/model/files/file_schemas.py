@@ -35,7 +35,7 @@ _LIMIT_WORDS: Mapping[str, str] = {
     "file_bytes": "Size of any one file.",
     "tmp_bytes": "Size of `/tmp`, held in memory.",
     "shm_bytes": "Size of `/dev/shm`, held in memory.",
-    "workspace_bytes": "What a run may add to the workspace.",
+    "workspace_bytes": "What a run may add to the workspace; every new name counts 4 KiB at least.",
     "output_bytes": "stdout and stderr together; reaching it ends the run.",
     "wall_ms": "The whole operation, by the clock on the wall.",
     "idle_ms": "The longest silence on both streams; without it silence is no matter.",

@@ -12,6 +12,7 @@ from harness.execution.worker import workspace as module
 from harness.execution.worker.remove_tree import remove_tree
 from harness.execution.worker.watch import DiskWatch
 from harness.execution.worker.workspace import (
+    NAME_COST,
     TOO_DEEP,
     Workspace,
     make_workspace,
@@ -79,6 +80,13 @@ def test_links_to_one_file_count_once_and_symlinks_are_not_followed(tmp_path: Pa
     (tmp_path / "b").hardlink_to(tmp_path / "a")
     (tmp_path / "loop").symlink_to(tmp_path)
     assert measure(tmp_path) < alone + 10_000
+
+
+def test_every_name_counts_although_an_empty_file_takes_no_blocks(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f"empty-{number}").touch()
+        (tmp_path / f"link-{number}").symlink_to("x")
+    assert measure(tmp_path) == 200 * NAME_COST
 
 
 def test_a_folder_that_denies_us_is_removed_with_what_it_holds(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from harness.errors import VerificationError
 from harness.execution.apply.check import find_refusals
 from harness.execution.quarantine.patch import render_patch
 from harness.flows.history import Quarantined
-from harness.flows.session import Session
+from harness.flows.session import Project, Session
 from harness.model.changeset import (
     ByProduct,
     Changeset,
@@ -18,6 +19,7 @@ from harness.model.changeset import (
     result_of,
 )
 from harness.model.digest import short
+from harness.model.files.project_file import PROJECT_FILE
 from harness.model.quarantine_record import QuarantineRecord, parse_quarantine_record
 
 MAX_PATCH = 64 * 1024 * 1024
@@ -29,7 +31,7 @@ class Quarantine:
 
     Attributes:
         summary: what the ledger says of it.
-        record: what the run left beside it.
+        record: what the run left beside it; its flags with those on what governs the project.
         changeset: what would land.
         by_products: what never will.
         obstacles: paths that may not land, with the reason; empty when nothing stands in the way.
@@ -63,13 +65,27 @@ def load_quarantine(session: Session, summary: Quarantined) -> Quarantine:
         )
     return Quarantine(
         summary=summary,
-        record=record,
+        record=replace(record, flags=(*record.flags, *_flag_governing(session.project, changeset))),
         changeset=changeset,
         by_products=parse_by_products(blobs.get(record.by_products)),
         obstacles=find_refusals(
             session.project.root, changeset, blobs=blobs, environment=os.environ
         ),
     )
+
+
+def _flag_governing(project: Project, changeset: Changeset) -> Iterator[tuple[bytes, str]]:
+    """Flag what decides about later runs: a reviewer must not miss it among many changes."""
+    governing = {
+        project.root / PROJECT_FILE: "says where this project's policies and recipes are",
+        project.policies: "decides who may approve, and what a worker gets",
+        project.recipes: "decides what later runs execute",
+    }
+    for change in changeset.changes:
+        path = project.root / os.fsdecode(change.path)
+        for place, why in governing.items():
+            if path.is_relative_to(place) or place.is_relative_to(path):
+                yield change.path, why
 
 
 def render_quarantine(session: Session, quarantine: Quarantine) -> bytes:

@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 STATE  := $(CURDIR)/.test/state
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types contracts unit format reference clean
+.PHONY: help demo test check lint types contracts unit format reference undo clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -38,7 +38,11 @@ format: $(VENV)/ready  ## Format the code.
 reference: $(VENV)/ready  ## Write the generated reference pages and schemas anew.
 	@$(PYTHON) docs/generate_reference.py && $(PYTHON) docs/generate_commands.py
 
-clean:  ## Remove what make made here; `harness setup --undo` takes back the rest.
+undo: $(VENV)/ready  ## Take back what demo and test installed and started on this machine.
+	@$(VENV)/bin/harness setup --undo --yes
+	@HARNESS_STATE=$(STATE) $(VENV)/bin/harness setup --undo --yes
+
+clean: undo  ## The same, and remove what make made here.
 	rm -rf $(VENV) .test .demo build dist
 
 $(VENV)/ready: pyproject.toml .ci/venv

@@ -50,8 +50,7 @@ class HarnessError(Exception):
         super().__init__(message)
         self.message = message
         self.issues = issues
-        if hint:
-            self.hint = hint
+        self.hint = hint or self.hint
 
 
 class InputError(HarnessError):
@@ -59,7 +58,7 @@ class InputError(HarnessError):
 
     code = "input"
     exit_code = 2
-    hint = "correct the places named above; nothing was written"
+    hint = "correct what is named above; nothing was written"
 
 
 class VerificationError(HarnessError):

@@ -8,7 +8,7 @@ import click
 
 from harness.cli.amounts import count
 from harness.cli.begin import begin
-from harness.cli.options import json_option, print_json, project_option
+from harness.cli.options import json_option, key_words, print_json, project_option
 from harness.cli.progress import working
 from harness.cli.show_diff import diff_json, print_stat
 from harness.flows.apply import apply_diff, undo_diff
@@ -56,4 +56,4 @@ def undo(diffhash: str, project: Path, *, as_json: bool) -> None:
         print_json(diff_json(session, quarantine, patch=False))
         return
     print_stat(quarantine)
-    click.echo(f"next: harness approve {quarantine.summary.diff}")
+    click.echo(f"next: harness approve {quarantine.summary.diff}{key_words()}")

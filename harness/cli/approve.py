@@ -129,7 +129,7 @@ def confirm(
         key: to sign with; the usual one of `~/.ssh` when not given.
 
     Raises:
-        ApprovalMissingError: there is no terminal.
+        ApprovalMissingError: there is no terminal, or the person said no.
         InputError: no usual key is there.
         AuthorityError: the gate takes no more decisions.
     """
@@ -141,7 +141,11 @@ def confirm(
     gate = open_for_decision(session, digest, decision)
     show_gate(session, gate)
     chosen = key or _usual_key()
-    click.confirm(f"{decision} {gate.gate} {digest} with {chosen}?", abort=True, err=True)
+    if not click.confirm(f"{decision} {gate.gate} {digest} with {chosen}?", err=True):
+        raise ApprovalMissingError(
+            f"{gate.gate} {short(digest)}: you said no; nothing was signed and it still waits",
+            hint=f"`harness reject {digest}` signs that it must not go on",
+        )
     return chosen
 
 
@@ -219,11 +223,14 @@ def _print_received(received: Received, *, as_json: bool) -> None:
                 "presence": received.verified.presence,
                 "statement": received.statement,
                 "notAfter": approval.not_after,
+                "missing": received.missing,
             }
         )
         return
     word = "approved" if approval.decision == "approve" else "rejected"
     click.echo(f"{word} by {plain(received.verified.person)}: {approval.gate} {approval.subject}")
-    if approval.decision == "approve":
+    if received.missing:
+        click.echo(f"still missing: {plain(received.missing)}")
+    elif approval.decision == "approve":
         verb = "run" if approval.gate == "plan" else "apply"
         click.echo(f"next: harness {verb} {approval.subject}")

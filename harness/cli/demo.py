@@ -22,7 +22,7 @@ from harness.flows.quarantined import load_quarantine, render_quarantine
 from harness.flows.records import load_record
 from harness.flows.session import Session, open_host, open_session
 from harness.flows.setup import look_at_host, set_up
-from harness.model.digest import Digest, short
+from harness.model.digest import Digest, digest_of, short
 
 _PLAN = """\
 The demonstration will
@@ -149,8 +149,8 @@ def _show_refusal(story: _Story, diff: Digest) -> None:
     _title("a refusal: the target changes after the approval")
     path = story.project.root / "src" / "click" / "core.py"
     reviewed = path.read_bytes()
-    path.write_bytes(reviewed + b"\n# changed behind the reviewer's back\n")
-    click.secho("$ echo '# changed behind the reviewer's back' >> src/click/core.py", fg="cyan")
+    path.write_bytes(reviewed + b"\n# changed after the approval\n")
+    click.secho("\n$ echo '# changed after the approval' >> src/click/core.py", fg="cyan")
     before = git_diff(story.project, environment=os.environ)
     try:
         story.command("apply", diff)
@@ -161,7 +161,7 @@ def _show_refusal(story: _Story, diff: Digest) -> None:
         raise VerificationError("demo: a changed target was not noticed")
     if git_diff(story.project, environment=os.environ) != before:
         raise VerificationError("demo: a refused apply has written something")
-    click.secho("nothing was written; the change behind the back is taken away again", dim=True)
+    click.secho("nothing was written; the late change is taken away again", dim=True)
     path.write_bytes(reviewed)
     story.table.append(("apply on a changed target", f"refused, exit {BaseDriftError.exit_code}"))
 
@@ -174,7 +174,7 @@ def _land(story: _Story, waiting: Quarantined) -> None:
     landed = git_diff(story.project, environment=os.environ)
     if landed.encode() != patch:
         raise VerificationError("demo: git diff and the approved patch differ")
-    click.echo(f"git diff agrees byte for byte: {len(patch)} bytes, {short(waiting.diff)}")
+    click.echo(f"git diff agrees byte for byte: {len(patch)} bytes, {digest_of(patch)}")
     story.table.append(("the approved change", "applied; git diff agrees byte for byte"))
 
 
@@ -187,6 +187,7 @@ def _summarise(story: _Story) -> None:
         click.echo(f"  {what:<{width}}  {ended}")
     where = os.path.relpath(story.project.root)
     program = _program()
+    click.echo(f"\nan engine that setup started keeps running; `{program} setup --stop` ends it")
     click.echo("\ntry next:")
     click.echo(f"  {program} runs list -C {where}")
     click.echo(f"  {program} ledger list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from harness.cli.plain import plain
 from harness.errors import InputError
 from harness.flows.session import open_host
 from harness.model.canonical import parse_json
-from harness.model.digest import short
+from harness.model.digest import parse_given_digest, short
 from harness.model.entry import Entry
 
 SHOWN = 50
@@ -62,6 +63,18 @@ def ledger_show(seq: int, *, as_json: bool) -> None:
         click.echo(plain(entry.to_bytes().decode("utf-8")))
 
 
+@ledger.command("object")
+@click.argument("digest")
+def ledger_object(digest: str) -> None:
+    """Print the exact bytes stored under DIGEST.
+
+    Plans, statements, signatures, changesets and records that entries name are stored this way;
+    what is printed can be checked with stock tools, `sha256sum` first of all.
+    """
+    for chunk in open_host().blobs.chunks(parse_given_digest(digest)):
+        sys.stdout.buffer.write(chunk)
+
+
 @ledger.command("verify")
 @json_option
 def ledger_verify(*, as_json: bool) -> None:
@@ -85,6 +98,7 @@ def ledger_verify(*, as_json: bool) -> None:
     for warning in report.warnings:
         click.secho(f"note: {plain(warning)}", fg="yellow")
     if report.checkpoint:
+        click.echo("its signed checkpoint, to keep elsewhere:")
         click.echo(report.checkpoint.rstrip("\n"))
 
 

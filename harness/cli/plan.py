@@ -10,6 +10,7 @@ import click
 from harness.cli.begin import begin
 from harness.cli.options import (
     json_option,
+    key_words,
     parameter_option,
     parse_parameters,
     print_json,
@@ -21,7 +22,6 @@ from harness.cli.show_plan import plan_json, print_plan
 from harness.flows.plans import view_plan, view_plan_of, view_plans
 from harness.flows.seal import seal_recipe
 from harness.flows.session import open_session
-from harness.model.digest import short
 
 
 @click.command()
@@ -59,6 +59,7 @@ def seal(
         print_json(plan_json(view))
     else:
         print_plan(view)
+        click.echo(f"next: harness approve {view.plan.digest}{key_words()}")
 
 
 @click.group()
@@ -77,9 +78,7 @@ def plan_list(project: Path, *, as_json: bool) -> None:
         return
     for view in views:
         recipe = view.seal.recipe["name"]
-        click.echo(
-            f"{short(view.plan.digest)}  {view.plan.run}  {plain(recipe):<20}  {view.status}"
-        )
+        click.echo(f"{view.plan.digest}  {view.plan.run}  {plain(recipe):<20}  {view.status}")
     if not views:
         click.echo("no plans yet; `harness seal RECIPE` makes one", err=True)
 

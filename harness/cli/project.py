@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from harness.cli.options import (
 )
 from harness.cli.plain import plain
 from harness.errors import InputError
+from harness.flows.check import Checked, check_policies, check_recipes, find_stray_files
 from harness.flows.init import init_project
-from harness.flows.recipes import Checked, check_recipes, list_recipe_names, read_recipe_named
+from harness.flows.recipes import list_recipe_names, read_recipe_named
 from harness.flows.session import open_session
 
 
@@ -35,14 +37,19 @@ def init(folder: Path, key: Path | None, reviewer: str, *, as_json: bool) -> Non
 
     It goes into FOLDER, here when none is given. Files that are there already are left as they are.
     """
-    written, kept = init_project(folder, key=key, reviewer=reviewer)
+    begun = init_project(folder, key=key, reviewer=reviewer)
     if as_json:
-        print_json({"written": written, "kept": kept})
+        print_json(dataclasses.asdict(begun))
         return
-    for name in written:
+    for name in begun.written:
         click.echo(f"wrote {name}")
-    for name in kept:
+    for name in begun.kept:
         click.echo(f"left as it is: {name}")
+    if begun.reviewer:
+        click.echo(f"reviewer: {plain(begun.reviewer)}")
+    else:
+        note = "nobody was enrolled as reviewer: add a line to policies/reviewers before you seal"
+        click.secho(f"note: {note}", fg="yellow")
     click.echo("next: harness recipe check")
 
 
@@ -96,16 +103,22 @@ def recipe_show(name: str, params: tuple[str, ...], project: Path, *, as_json: b
 def recipe_check(names: tuple[str, ...], project: Path, *, as_json: bool) -> None:
     """Check recipes NAMES (all of them when none is given) and report every mistake.
 
-    Exit code 2 when there is any; each with file, line, column and the fix.
+    Without NAMES the policies are checked too. Exit code 2 when there is any mistake; each is shown
+    with its file, line, column and the fix.
     """
     session = open_session(project)
     checked = check_recipes(session, list(names) or list_recipe_names(session))
-    issues = tuple(issue for item in checked for issue in item.issues)
+    found = [issue for item in checked for issue in item.issues]
+    if not names:
+        found += [issue for item in check_policies(session) for issue in item.issues]
+        found += find_stray_files(session)
+    issues = tuple(dict.fromkeys(found))
     if as_json and not issues:
         print_json([_checked_json(item) for item in checked])
     if issues:
         bad = [item.name for item in checked if item.issues]
-        raise InputError(f"recipes with mistakes: {', '.join(bad)}", issues=issues)
+        what = f"recipes with mistakes: {', '.join(bad)}" if bad else "policies with mistakes"
+        raise InputError(what, issues=issues)
     if not as_json:
         for item in checked:
             click.echo(f"{plain(item.name)}: ok")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def runs_list(project: Path, *, as_json: bool) -> None:
     for item in found:
         diff = f"diff {short(item.diff)} ({item.changes})" if item.changes else ""
         took = show_duration(item.wall_ms) if item.wall_ms else ""
-        click.echo(f"{item.run}  {plain(item.recipe):<16}  {item.outcome:<24}  {took:>8}  {diff}")
+        line = f"{item.run}  {plain(item.recipe):<16}  {item.outcome:<24}  {took:>8}  {diff}"
+        click.echo(line.rstrip())
     if not found:
         click.echo("no runs yet", err=True)
 
@@ -60,8 +62,19 @@ def runs_show(run: str, project: Path, *, as_json: bool) -> None:
         print_json(record_json(record))
         return
     print_record(record)
+    about = {
+        "recipe": item.recipe,
+        "plan": item.plan,
+        "started": record.started,
+        "finished": record.finished,
+        "diff": item.diff,
+    }
+    for name, text in about.items():
+        click.echo(click.style(f"{name:<10}", dim=True) + plain(text))
+    click.echo("observed, as read back from engine and cgroup:")
     for name, value in record.observed.items():
-        click.echo(click.style(f"  {name:<20}", dim=True) + plain(str(value)))
+        shown = value if isinstance(value, str) else json.dumps(value)
+        click.echo(click.style(f"  {name:<20}", dim=True) + plain(shown))
 
 
 @runs.command("logs")

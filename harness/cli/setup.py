@@ -21,8 +21,9 @@ from harness.flows.setup import look_at_host, set_up, stop_engine, take_back
 def setup(*, yes: bool, images: bool, check: bool, stop: bool, undo: bool, as_json: bool) -> None:
     """Find or start a Docker Engine for sealed workers.
 
-    Where an engine answers, nothing is installed unless --images is given. Where none is, root is
-    told what would be installed and started, and asked. --undo takes back exactly that.
+    Where an engine answers, nothing is installed unless --images is given. Where none is, you are
+    told what will be installed and started, and asked before each step outside our own folders.
+    --undo takes back what setup added.
     """
     if check + stop + undo > 1:
         raise InputError("setup: expected one of --check, --stop and --undo")

@@ -35,9 +35,11 @@ def print_stat(quarantine: Quarantine) -> None:
     """Print head, obstacles, flags, the changed paths and the by-products."""
     summary, record, changeset = quarantine.summary, quarantine.record, quarantine.changeset
     click.secho(f"diff {summary.diff}", bold=True)
-    origin = f"takes back {summary.undoes}" if summary.undoes else f"of run {summary.run}"
+    origin = f"of run {summary.run} ({record.outcome})"
+    if summary.undoes:
+        origin = f"takes back {summary.undoes}"
     state = f"landed {summary.landed}" if summary.landed else "waits in quarantine"
-    click.echo(f"{origin} ({record.outcome}); {state}")
+    click.echo(f"{origin}; {state}")
     for path, reason in quarantine.obstacles:
         click.secho(f"cannot land: {show(path)} {reason}", fg="red", bold=True)
     for path, reason in record.flags:

@@ -74,7 +74,7 @@ def _print_steps(steps: list[Mapping[str, Any]], alternative: list[str]) -> None
         script = click.style("  [script]", fg="yellow") if step["script"] else ""
         label = click.style(f"{'runs' if number == 1 else '':<{INDENT}}", dim=True)
         click.echo(f"{label}{number}. {plain(command)}{script}")
-    _line("instead of", "the same commands on this machine, with your rights and your network")
+    _line("without it", "the same commands would run here, with your rights and your network")
 
 
 def _print_settings(recipe: Mapping[str, Any], env: Mapping[str, str]) -> None:
@@ -93,9 +93,15 @@ def _print_isolation(isolation: Mapping[str, Any]) -> None:
         f"{show_size(limits['memory_bytes'])} memory, no swap",
         f"{limits['pids']} pids",
         f"{limits['open_files']} open files",
+        f"{show_size(limits['file_bytes'])} a file",
+        f"{show_size(limits['tmp_bytes'])} /tmp",
+        f"{show_size(limits['shm_bytes'])} /dev/shm",
         f"{show_size(limits['workspace_bytes'])} of new files",
         f"{show_size(limits['output_bytes'])} of output",
     ]
+    amounts.append(f"{show_duration(limits['wall_ms'])} wall clock")
+    if limits["idle_ms"]:
+        amounts.append(f"{show_duration(limits['idle_ms'])} of silence")
     _line("limits", ", ".join(amounts))
     _line(
         "box",

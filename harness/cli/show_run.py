@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from harness.cli.amounts import count, show_size
+from harness.cli.options import key_words
 from harness.cli.plain import plain
 from harness.flows.run import Ran
 from harness.model.clock import show_duration
@@ -35,7 +37,7 @@ def print_ran(ran: Ran) -> None:
     _line("diff", f"{changeset.digest}  {count(len(changeset.changes), 'changed path')}")
     click.echo(f"next: harness diff {ran.record.run}")
     if ran.record.outcome.kind == "passed":
-        click.echo(f"then: harness approve {changeset.digest}")
+        click.echo(f"then: harness approve {changeset.digest}{key_words()}")
 
 
 def print_record(record: RunRecord) -> None:
@@ -99,6 +101,9 @@ def _line(label: str, text: str) -> None:
 
 
 def _step_end(step: StepReport) -> str:
+    if step.exec_errno:
+        reason = os.strerror(step.exec_errno).lower()
+        return f"its program could not be started in this image: {reason}; exit {step.exit}"
     return f"signal {step.signal}" if step.signal is not None else f"exit {step.exit}"
 
 

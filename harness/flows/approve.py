@@ -50,11 +50,13 @@ class Received:
         gate: what was decided on.
         verified: who decided, with which key.
         statement: digest of the statement's bytes.
+        missing: what the gate still lacks; empty when it is open now.
     """
 
     gate: OpenGate
     verified: VerifiedApproval
     statement: Digest
+    missing: str
 
 
 def open_for_decision(session: Session, digest: Digest, decision: Decision) -> OpenGate:
@@ -70,7 +72,11 @@ def open_for_decision(session: Session, digest: Digest, decision: Decision) -> O
     entries = session.ledger.entries()
     gate = open_gate(session, entries, digest)
     if is_spent(entries, gate.terms.nonce):
-        raise ApprovalConsumedError(f"{gate.gate} {short(digest)}: its approval was used already")
+        again = "seal the recipe again" if gate.gate == "plan" else "run the recipe again"
+        raise ApprovalConsumedError(
+            f"{gate.gate} {short(digest)}: its approval was used already",
+            hint=f"an approval works once; {again}, and have the new {gate.gate} approved",
+        )
     if gate.gate == "plan" and now_text() > gate.plan.not_after:
         raise ApprovalExpiredError(
             f"plan {short(digest)}: expected a decision before {gate.plan.not_after}"
@@ -84,12 +90,17 @@ def _refuse_what_no_approval_helps(
     session: Session, entries: Sequence[Entry], gate: OpenGate
 ) -> None:
     """Decide as if now: whatever but a missing approval stands in the way would stay there."""
+    if gate.quarantine is not None:
+        refuse_what_cannot_land(gate.quarantine)
     with contextlib.suppress(ApprovalMissingError):
-        if gate.quarantine is None:
-            decide_plan_gate(session, entries, gate)
-        else:
-            refuse_what_cannot_land(gate.quarantine)
-            decide_diff_gate(session, entries, gate)
+        _decide_now(session, entries, gate)
+
+
+def _decide_now(session: Session, entries: Sequence[Entry], gate: OpenGate) -> None:
+    if gate.quarantine is None:
+        decide_plan_gate(session, entries, gate)
+    else:
+        decide_diff_gate(session, entries, gate)
 
 
 def build_statement(gate: OpenGate, *, decision: Decision, reviewer: str, comment: str) -> Approval:
@@ -189,4 +200,14 @@ def _receive(
     session.blobs.put(signature)
     verb: EntryVerb = decision
     session.ledger.append(verb, "done", project=session.project.id, body=decision_body(verified))
-    return Received(gate=gate, verified=verified, statement=blob)
+    missing = "" if decision == "reject" else _missing(session, gate)
+    return Received(gate=gate, verified=verified, statement=blob, missing=missing)
+
+
+def _missing(session: Session, gate: OpenGate) -> str:
+    """Return what a gate still lacks; empty when it is open."""
+    try:
+        _decide_now(session, session.ledger.entries(), gate)
+    except ApprovalMissingError as error:
+        return "; ".join(issue.message for issue in error.issues)
+    return ""

@@ -205,8 +205,14 @@ def find_quarantined(entries: Sequence[Entry], project: str, given: str) -> Quar
     """Find a diff to look at, by 12 or more digits of its hash or by its run id.
 
     Raises:
-        InputError: none or several fit.
+        InputError: none or several fit, or the run it names left none.
     """
+    for run in list_runs(entries, project):
+        if run.run == given and not run.diff:
+            raise InputError(
+                f"diff: run {given} left none; it is {run.outcome}",
+                hint=f"`harness runs show {given}` says more",
+            )
     return _pick(
         list_quarantined(entries, project),
         given,

@@ -6,17 +6,37 @@ import base64
 import getpass
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InputError
 from harness.flows.starter import starter_files
 from harness.governance.sign import read_public_key
+from harness.governance.ssh_keys import PublicKey
 from harness.store.durable import sync_folder, write_all
 
+REVIEWERS = "policies/reviewers"
+
+_PRINCIPAL = re.compile(r"[A-Za-z0-9@._+-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
 
 
-def init_project(folder: Path, *, key: Path | None, reviewer: str) -> tuple[list[str], list[str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What init did.
+
+    Attributes:
+        written: names of the files written.
+        kept: names of the files that were there and were left alone.
+        reviewer: name and key of the reviewer who was enrolled; empty when nobody was.
+    """
+
+    written: tuple[str, ...]
+    kept: tuple[str, ...]
+    reviewer: str
+
+
+def init_project(folder: Path, *, key: Path | None, reviewer: str) -> Begun:
     """Write harness.yaml, recipes and policies.
 
     Args:
@@ -24,27 +44,27 @@ def init_project(folder: Path, *, key: Path | None, reviewer: str) -> tuple[list
         key: public key of the first reviewer; `~/.ssh/id_ed25519.pub` when None, if it is there.
         reviewer: the first reviewer's name; the login name when empty.
 
-    Returns:
-        Names of the files written, and of those that were there and left alone.
-
     Raises:
-        InputError: the key can't be read, or the folder can't be written.
+        InputError: the key can't be read, the reviewer's name can't stand in the reviewers file, or
+            the folder can't be written.
     """
-    public = _public_line(key)
+    public = _find_key(key)
+    person = reviewer or getpass.getuser()
+    line = f"{public.type} {base64.b64encode(public.blob).decode('ascii')}" if public else ""
+    if not _PRINCIPAL.fullmatch(person):
+        raise InputError(f"reviewer: expected a name without spaces or commas, got {person!r:.60}")
     name = _NOT_IN_NAMES.sub("-", folder.resolve().name.lower()).strip("-.") or "project"
     written: list[str] = []
     kept: list[str] = []
-    for file, content in starter_files(name, reviewer or getpass.getuser(), public).items():
+    for file, content in starter_files(name, person, line).items():
         (written if _write_new(folder / file, content) else kept).append(file)
-    return written, kept
+    enrolled = f"{person}, {public.fingerprint}" if public and REVIEWERS in written else ""
+    return Begun(written=tuple(written), kept=tuple(kept), reviewer=enrolled)
 
 
-def _public_line(key: Path | None) -> str:
+def _find_key(key: Path | None) -> PublicKey | None:
     chosen = key or Path.home() / ".ssh" / "id_ed25519.pub"
-    if key is None and not chosen.exists():
-        return ""
-    public = read_public_key(chosen)
-    return f"{public.type} {base64.b64encode(public.blob).decode('ascii')}"
+    return read_public_key(chosen) if key is not None or chosen.exists() else None
 
 
 def _write_new(path: Path, content: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from pathlib import Path
 
@@ -23,16 +24,40 @@ def read_policy_named(session: Session, name: str) -> Policy:
     Raises:
         InputError: no such policy, or every mistake in it, its reviewers, or the host's policy.
     """
-    path = session.project.policies / f"{name}{SUFFIX}"
-    file = os.path.relpath(path, session.project.root)
-    data = _read(path, file, "`harness init` writes a default one")
-    reviewers_path = path.parent / reviewers_file_of(data, file)
+    data, file = _read_policy_bytes(session, name)
+    beside = session.project.policies / reviewers_file_of(data, file)
     reviewers = _read(
-        reviewers_path,
-        os.path.relpath(reviewers_path, session.project.root),
+        beside,
+        os.path.relpath(beside, session.project.root),
         "it lists who may approve, in OpenSSH's allowed_signers format",
     )
     return read_policy(data, file, name=name, reviewers=reviewers, above=read_host_policy())
+
+
+def list_policy_names(session: Session) -> list[str]:
+    """Return the names of the project's policies, sorted; none when there is no folder."""
+    return sorted(path.stem for path in session.project.policies.glob(f"*{SUFFIX}"))
+
+
+def reviewers_path(session: Session, name: str) -> str:
+    """Return the path of a policy's reviewers file below the project's root, for messages.
+
+    Raises:
+        InputError: no such policy, or every mistake in it.
+    """
+    data, file = _read_policy_bytes(session, name)
+    beside = session.project.policies / reviewers_file_of(data, file)
+    return os.path.relpath(beside, session.project.root)
+
+
+def _read_policy_bytes(session: Session, name: str) -> tuple[bytes, str]:
+    path = session.project.policies / f"{name}{SUFFIX}"
+    file = os.path.relpath(path, session.project.root)
+    near = difflib.get_close_matches(name, list_policy_names(session), n=1)
+    hint = (
+        f"did you mean the policy {near[0]!r}?" if near else "`harness init` writes a default one"
+    )
+    return _read(path, file, hint), file
 
 
 def host_policy_path() -> Path:

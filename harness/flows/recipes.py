@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
-from harness.errors import HarnessError, InputError, Issue
+from harness.errors import InputError
 from harness.flows.policies import read_policy_named
 from harness.flows.session import Session
 from harness.model.files.recipe_file import read_recipe, read_recipe_policy_name
@@ -17,21 +16,6 @@ from harness.model.recipe import Recipe
 from harness.store.bounded import read_bounded
 
 SUFFIX = ".yaml"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """One recipe file and whether it holds.
-
-    Attributes:
-        name: of the recipe.
-        recipe: as read with default parameters; None when it has mistakes.
-        issues: every mistake, in the recipe or the policy it names.
-    """
-
-    name: str
-    recipe: Recipe | None
-    issues: tuple[Issue, ...]
 
 
 def list_recipe_names(session: Session) -> list[str]:
@@ -62,36 +46,17 @@ def read_recipe_named(
     Raises:
         InputError: no such recipe, or every mistake in it or its policy.
     """
-    data = _read_bytes(session, name)
-    file = str(_path_of(session, name).relative_to(session.project.root))
+    data, file = read_recipe_bytes(session, name)
     policy = read_policy_named(session, read_recipe_policy_name(data, file))
     return read_recipe(data, file, name=name, policy=policy, chosen=chosen), policy
 
 
-def check_recipes(session: Session, names: list[str]) -> list[Checked]:
-    """Read each recipe and keep its mistakes, so that all of them are seen at once.
+def read_recipe_bytes(session: Session, name: str) -> tuple[bytes, str]:
+    """Return a recipe file's bytes and its path below the project's root, for messages.
 
     Raises:
-        InputError: a name that is no recipe.
+        InputError: no such recipe, or it can't be read.
     """
-    checked = []
-    for name in names:
-        _read_bytes(session, name)
-        try:
-            recipe, _ = read_recipe_named(session, name, None)
-        except HarnessError as error:
-            issues = error.issues or (Issue(message=error.message, fix=error.hint),)
-            checked.append(Checked(name=name, recipe=None, issues=issues))
-        else:
-            checked.append(Checked(name=name, recipe=recipe, issues=()))
-    return checked
-
-
-def _path_of(session: Session, name: str) -> Path:
-    return session.project.recipes / f"{name}{SUFFIX}"
-
-
-def _read_bytes(session: Session, name: str) -> bytes:
     known = list_recipe_names(session)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
@@ -99,7 +64,9 @@ def _read_bytes(session: Session, name: str) -> bytes:
             f"recipe: {name!r:.80} is not in {session.project.recipes.name}/",
             hint=f"did you mean {near[0]!r}?" if near else "`harness recipe list` shows them",
         )
+    path = session.project.recipes / f"{name}{SUFFIX}"
+    file = os.path.relpath(path, session.project.root)
     try:
-        return read_bounded(_path_of(session, name), MAX_BYTES)
+        return read_bounded(path, MAX_BYTES), file
     except OSError as error:
-        raise InputError(f"recipe {name}: {error.strerror}") from error
+        raise InputError(f"{file}: {error.strerror}") from error

@@ -24,7 +24,7 @@ from harness.execution.snapshot.view import SnapshotView
 from harness.execution.worker.live import Sink
 from harness.execution.worker.operation import StopRequest, WorkerResult, operation_from_seal
 from harness.execution.worker.run_operation import run_operation
-from harness.execution.worker.sweep import claim_run, state_id
+from harness.execution.worker.sweep import claim_run, is_owned, state_id
 from harness.execution.worker.workspace import remove_workspace
 from harness.flows.engine import open_engine
 from harness.flows.gates import OpenGate, decide_plan_gate, open_plan_gate
@@ -360,9 +360,14 @@ def _with_checks(facts: Facts, report: TestReport | None) -> Facts:
 
 
 def _clean_up(ready: _Ready) -> tuple[str, ...]:
-    """Remove the workspace and the run's folder; what stays is named and swept later."""
+    """Remove the workspace and the run's folder; what stays is named and swept later.
+
+    The folder is what the sweep goes by, so it stays as long as anything else does.
+    """
     state = state_id(ready.session.state.root)
     try:
+        if is_owned(ready.engine.owned(state), ready.plan.run):
+            return (f"run {ready.plan.run}: something is left; the next command removes it",)
         remove_workspace(
             ready.engine,
             ready.folder / "workspace",

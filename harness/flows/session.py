@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.errors import InputError
+from harness.errors import InputError, StateError
 from harness.ledger.host_key import load_host_key
 from harness.ledger.log import Ledger
 from harness.model.canonical import canonical_bytes, parse_canonical
@@ -175,20 +175,27 @@ def open_session(start: Path, *, demo: bool = False) -> Session:
     )
 
 
-def _read_record(path: Path) -> bytes:
+def _read_record(path: Path) -> tuple[bytes, bool]:
+    """Return a known project's root and whether it is the demonstration's."""
     try:
-        return path.read_bytes()
+        value = parse_canonical(path.read_bytes(), PROJECT_RECORD)
+        return path_from_json(value, "root"), bool(value["demo"])
     except OSError as error:
         raise state_error(f"read {path.name}", error) from error
+    except (InputError, KeyError) as error:
+        raise StateError(
+            f"state folder: projects/{path.parent.name}/{path.name}: is not as it was written",
+            hint="restore it from a backup; without it that project would get a new id",
+        ) from error
 
 
 def _know_project(state: StateFolder, root: Path, name: str, *, demo: bool) -> tuple[str, bool]:
     folder = state.root / "projects"
     with hold_lock(folder / "lock", wait_seconds=10, busy="projects: another command adds one"):
         for record in sorted(folder.glob("*/project.json")):
-            value = parse_canonical(_read_record(record), PROJECT_RECORD)
-            if path_from_json(value, "root") == os.fsencode(root):
-                return record.parent.name, bool(value["demo"])
+            known, is_demo = _read_record(record)
+            if known == os.fsencode(root):
+                return record.parent.name, is_demo
         project = secrets.token_hex(16)
         state.project(project).mkdir(mode=0o700)
         record_bytes = canonical_bytes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from harness.errors import StateError
 from harness.execution.host.daemon import stop_own_engine
 from harness.execution.host.find import EngineAddress
 from harness.execution.host.setup import (
@@ -15,6 +16,7 @@ from harness.execution.host.setup import (
     run_setup,
     undo_setup,
 )
+from harness.execution.worker.sweep import controller_lives
 from harness.flows.session import Host
 
 Report = Callable[[str], None]
@@ -63,8 +65,15 @@ def stop_engine(host: Host) -> bool:
     """Stop the engine that setup started, if it runs; its data stays.
 
     Raises:
+        StateError: a run is under way.
         SandboxUnavailableError: it does not end.
     """
+    live = [path.name for path in host.state.run("").iterdir() if controller_lives(path)]
+    if live:
+        raise StateError(
+            f"engine: expected no run under way, got {', '.join(sorted(live))}",
+            hint="wait for it to end, or end it with Ctrl-C where it was started",
+        )
     return stop_own_engine(host.state, environment=os.environ)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.errors import EngineUnreachableError, HarnessError
 from harness.execution.engine.port import LABEL_RUN, LABEL_STATE, ImageEngine
-from harness.execution.worker.sweep import controller_lives, state_id, sweep
+from harness.execution.worker.sweep import controller_lives, is_owned, state_id, sweep
 from harness.execution.worker.workspace import remove_workspace
 from harness.flows.apply import settle_apply
 from harness.flows.engine import open_engine
@@ -109,10 +109,11 @@ def _sweep_held(host: Host) -> tuple[str, ...]:
     try:
         engine = open_engine(host)
         swept = sweep(engine, state, lambda run: controller_lives(host.state.run(run)))
+        left = engine.owned(state)
     except EngineUnreachableError:
         return tuple(f"run {folder.name}: no engine answers to sweep it" for folder in dead)
     problems = list(swept.problems)
-    for folder in dead:
+    for folder in (folder for folder in dead if not is_owned(left, folder.name)):
         try:
             _remove_run(engine, folder, state)
         except HarnessError as error:

@@ -108,7 +108,7 @@ def sign_statement(
     public = read_public_key(key)
     namespace = NAMESPACES[gate]
     armoured = _run_ssh_keygen(
-        ["ssh-keygen", "-Y", "sign", "-n", namespace, "-f", str(key.absolute())],
+        ["ssh-keygen", "-q", "-Y", "sign", "-n", namespace, "-f", str(key.absolute())],
         statement,
         _environment(environment),
         interactive=interactive,

@@ -1,8 +1,8 @@
 """Every command that README and the tutorial show is run, in the order in which it is shown.
 
-Blocks marked `console` hold commands after `$ `. PLAN, DIFF and RUN stand for the newest full
-hashes and run id, KEY for an SSH key. `make` targets are what CI itself runs; they are only looked
-up in the Makefile here.
+Blocks marked `console` hold commands after `$ `. PLAN, DIFF, UNDO and RUN stand for the newest
+full hashes and run id, KEY for an SSH key. `make` targets are what CI itself runs; they are only
+looked up in the Makefile here.
 """
 
 from __future__ import annotations
@@ -72,15 +72,14 @@ class Reader:
             if re.search(rf"\b{word}\b", filled):
                 newest = json.loads(self.shell(f"harness {listing} --json"))[-1]
                 filled = re.sub(rf"\b{word}\b", newest[member], filled)
-        if re.search(r"\bDIFF\b", filled):
-            filled = re.sub(r"\bDIFF\b", self.newest_diff(filled), filled)
+        for word, verb in (("DIFF", "quarantine"), ("UNDO", "undo")):
+            if re.search(rf"\b{word}\b", filled):
+                filled = re.sub(rf"\b{word}\b", self.newest_diff(verb), filled)
         return self.shell(filled)
 
-    def newest_diff(self, command: str) -> str:
-        """Return the diff of the last quarantine; an undo takes back what landed last."""
+    def newest_diff(self, verb: str) -> str:
         entries = json.loads(self.shell("harness ledger list --json"))
-        verbs = ("apply",) if command.startswith("harness undo") else ("quarantine", "undo")
-        return str([e["body"]["diff"] for e in entries if e["verb"] in verbs][-1])
+        return str([e["body"]["diff"] for e in entries if e["verb"] == verb][-1])
 
 
 @pytest.mark.docker

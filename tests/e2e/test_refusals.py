@@ -55,6 +55,25 @@ def test_every_mistake_of_a_recipe_is_named_with_its_place(bed: Bed) -> None:
     assert "bad                   has mistakes: harness recipe check bad" in listed
 
 
+def test_check_looks_at_what_a_recipe_names_and_at_every_policy(bed: Bed) -> None:
+    good = (bed.project / "recipes" / "few.yaml").read_text("utf-8")
+    mended = good.replace("image: python", "image: pyhton")
+    bad = mended.replace("policy: default", "policy: defualt") + "network: true\n"
+    write(bed.project / "recipes" / "bad.yaml", bad.encode())
+    write(bed.project / "recipes" / "stray.yml", b"version: 1\n")
+    policy = (bed.project / "policies" / "default.yaml").read_text("utf-8")
+    write(bed.project / "policies" / "unused.yaml", policy.replace("plan: 1", "plan: 99").encode())
+    done = refused(bed, "recipe", "check", code=2, says="did you mean 'default'?")
+    for expected in (
+        "network",
+        "policies/unused.yaml",
+        "recipes/stray.yml: is never read",
+    ):
+        assert expected in done.err, done.err
+    write(bed.project / "recipes" / "bad.yaml", mended.encode())
+    refused(bed, "recipe", "check", "bad", code=2, says="did you mean 'python'?")
+
+
 def test_a_fifo_is_refused_by_name_without_being_opened(bed: Bed) -> None:
     os.mkfifo(bed.project / "data" / "pipe")
     refused(bed, "seal", "few", code=2, says="data/pipe")
@@ -306,6 +325,14 @@ def test_a_state_folder_that_others_can_read_is_refused(at: At) -> None:
             assert "0700" in done.err
             assert "0755" in done.err
     assert bed.verbs() == ["seal.done", "approve.done"]
+
+
+def test_a_projects_record_that_is_damaged_is_named(at: At) -> None:
+    bed = at("sealed")
+    (record,) = (bed.state / "projects").glob("*/project.json")
+    record.write_bytes(b"junk")
+    says = f"projects/{record.parent.name}/project.json: is not as it was written"
+    refused(bed, "seal", "few", code=6, says=says)
 
 
 # ---- the diff gate ----

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -114,9 +113,3 @@ def arena(_arena: Arena) -> Iterator[Arena]:
     yield _arena
     assert _arena.engine_is_clean()
     _arena.bed.ledger.verify()
-
-
-def error_of(done_err: str) -> dict[str, Any]:
-    """Return the error that `--json` printed."""
-    found: dict[str, Any] = json.loads(done_err)["error"]
-    return found

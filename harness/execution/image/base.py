@@ -24,7 +24,8 @@ from harness.model.canonical import canonical_bytes
 from harness.model.digest import Digest, digest_of
 from harness.store.durable import state_error
 
-BASE_KIND = "harness/image-base/v1"
+BASE_KIND = "harness/image-base/v2"
+"""To be raised when a base is made in another way than before, so that no old one is reused."""
 INIT_PATH = "/.harness/init"
 FREE_BYTES = 2 * 1024**3
 """Free space a base needs: the tree, its copy with a compiler, and the layer (1.2 GB measured)."""
@@ -234,8 +235,9 @@ def _normalise(tree: Path) -> None:
     for path in list(tree.glob("usr/share/doc/**/*")):
         if path.name != "copyright" and not path.is_dir():
             path.unlink()
-    for name in ("workspace", "home/worker"):
-        (tree / name).mkdir(mode=0o755)
+    (tree / "workspace").mkdir(mode=0o755)
+    # runc gives a tmpfs the mode of the folder it is mounted on.
+    (tree / "home/worker").mkdir(mode=0o700)
     (tree / "etc/machine-id").write_bytes(b"")
     (tree / "etc/hostname").write_bytes(b"worker\n")
     shadow = tree / "etc/shadow"

@@ -21,7 +21,8 @@ from harness.model.digest import Digest, digest_of
 from harness.model.image import parse_image_name
 from harness.model.tree import Node, folder_bytes, folder_node
 
-DEFINITION_KIND = "harness/image-definition/v1"
+DEFINITION_KIND = "harness/image-definition/v2"
+"""To be raised when the same definition is built in another way than before, as `BASE_KIND` is."""
 DEFINITION_FILE = "image.yaml"
 INIT, BUILDER = "init", "builder"
 """Folders beside the definitions that are part of every one; no image can have these names."""

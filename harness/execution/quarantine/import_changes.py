@@ -38,6 +38,9 @@ from harness.model.tree import LoadFolder, Node
 from harness.store.blobs import BlobStore
 from harness.store.handles import stat_at
 
+BINARY_HEAD = 8000
+"""Where git looks for a NUL byte to tell binary from text: buffer_is_binary in its sources."""
+
 ReadBase = Callable[[bytes], AbstractContextManager[BinaryIO]]
 """Opens the content of a file of the snapshot by its path."""
 
@@ -107,7 +110,9 @@ def import_changes(
         by_products=by_products,
         artifacts=artifacts,
         missing=missing,
-        flags=tuple(sorted({*flags, *_find_secrets(changeset, blobs)})),
+        flags=tuple(
+            sorted({*flags, *_find_secrets(changeset, blobs), *_find_binaries(changeset, blobs)})
+        ),
     )
 
 
@@ -165,6 +170,16 @@ def _find_secrets(changeset: Changeset, blobs: BlobStore) -> Iterator[Flag]:
         reason = _secret_in(change.path, change.after, blobs)
         if reason and reason != _secret_in(change.path, change.before, blobs):
             yield Flag(change.path, f"looks like a secret: {reason}")
+
+
+def _find_binaries(changeset: Changeset, blobs: BlobStore) -> Iterator[Flag]:
+    """Flag what the patch can't show as text: git's own rule, a NUL in the first 8,000 bytes."""
+    for change in changeset.changes:
+        after = change.after
+        if after is None or after.type != "file" or change.op == "mode":
+            continue
+        if b"\0" in next(blobs.chunks(after.digest), b"")[:BINARY_HEAD]:
+            yield Flag(change.path, "is binary: the patch shows no text to review")
 
 
 def _secret_in(path: bytes, node: Node | None, blobs: BlobStore) -> str:

@@ -16,6 +16,11 @@ from harness.model.recipe import Output
 from harness.model.relpath import MAX_DEPTH, MAX_PATH, STAGE_PREFIX, parse_path, touches_git
 
 
+def is_byte_code(path: bytes) -> bool:
+    """Tell whether a path is Python's cached byte code (PEP 3147): nobody can review it."""
+    return b"__pycache__" in path.split(b"/") or path.endswith(b".pyc")
+
+
 class ImportRules:
     """Decides by path alone.
 
@@ -61,7 +66,7 @@ class ImportRules:
             return "output"
         if path.rpartition(b"/")[2].startswith(STAGE_PREFIX):
             return "ignored"
-        if new and self._is_ignored(path, folder):
+        if new and (is_byte_code(path) or self._is_ignored(path, folder)):
             return "ignored"
         text = path.decode("utf-8", "surrogateescape")
         return "" if self._writable.match_file(text + "/" * folder) else "outside-writable"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError
-from harness.execution.engine.port import Engine
+from harness.execution.engine.port import Engine, Owned
 from harness.model.digest import digest_of
 from harness.store.durable import state_error
 from harness.store.lock import hold_lock
@@ -92,6 +92,11 @@ class Swept:
     containers: tuple[str, ...]
     volumes: tuple[str, ...]
     problems: tuple[str, ...]
+
+
+def is_owned(owned: Owned, run: str) -> bool:
+    """Tell whether anything of a run is left on the engine."""
+    return run in owned.containers.values() or run in owned.volumes.values()
 
 
 def sweep(engine: Engine, state: str, lives: Callable[[str], bool]) -> Swept:

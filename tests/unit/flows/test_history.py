@@ -119,6 +119,15 @@ def test_a_run_id_means_the_runs_own_diff_and_not_its_undo(log: Log) -> None:
     assert find_quarantined(log.entries, "one", REVERSE[7:19]).undoes == DIFF
 
 
+def test_a_run_that_left_no_diff_is_named_with_its_outcome(log: Log) -> None:
+    log.add("run", "intent", run="r1", plan=PLAN)
+    with pytest.raises(InputError, match="diff: run r1 left none; it is running"):
+        find_quarantined(log.entries, "one", "r1")
+    log.end("r1", record=ZERO, kind="oom", wall=1)
+    with pytest.raises(InputError, match="diff: run r1 left none; it is oom"):
+        find_quarantined(log.entries, "one", "r1")
+
+
 def test_projects_do_not_see_each_other(log: Log) -> None:
     log.run("r1")
     assert list_runs(log.entries, "two") == []

@@ -288,6 +288,25 @@ def test_new_secret_looking_content_is_flagged_and_old_is_not(
     assert imported.flags[0].text.startswith("looks like a secret: ")
 
 
+def test_byte_code_is_a_by_product_and_other_binaries_are_flagged(
+    blobs: BlobStore, upper: Path
+) -> None:
+    (upper / "__pycache__").mkdir()
+    (upper / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"\0")
+    (upper / "b.pyc").write_bytes(b"\0")
+    (upper / "picture").write_bytes(b"\x89PNG\0")
+    (upper / "text").write_bytes(b"text\n")
+    imported = QuarantineCase(blobs=blobs, base={}).run(upper)
+    assert ops(imported) == {b"picture": "add", b"text": "add"}
+    assert {path: reason[2] for path, reason in reasons(imported).items()} == {
+        b"__pycache__": "ignored",
+        b"b.pyc": "ignored",
+    }
+    assert [(flag.path, flag.text) for flag in imported.flags] == [
+        (b"picture", "is binary: the patch shows no text to review")
+    ]
+
+
 def test_a_link_is_data_wherever_it_points(blobs: BlobStore, upper: Path) -> None:
     (upper / "passwd").symlink_to("/etc/passwd")
     (upper / "loop").symlink_to("loop")

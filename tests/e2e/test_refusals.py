@@ -63,7 +63,7 @@ def test_check_looks_at_what_a_recipe_names_and_at_every_policy(bed: Bed) -> Non
     write(bed.project / "recipes" / "stray.yml", b"version: 1\n")
     policy = (bed.project / "policies" / "default.yaml").read_text("utf-8")
     write(bed.project / "policies" / "unused.yaml", policy.replace("plan: 1", "plan: 99").encode())
-    done = refused(bed, "recipe", "check", code=2, says="did you mean 'default'?")
+    done = refused(bed, "recipe", "check", code=2, says="did you mean the policy 'default'?")
     for expected in (
         "network",
         "policies/unused.yaml",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -88,6 +90,28 @@ def test_a_folder_swapped_for_a_link_while_a_diff_lands_lets_nothing_out(
     arena.bed.ledger.verify()
     held = {path.read_bytes() for path in (arena.project / "many").iterdir()}
     assert held in ({b"old\n"}, {b"new"})
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_never_leaves_half_a_diff(arena: Arena, number: signal.Signals) -> None:
+    """Whole or not at all at once, not only after the next command has settled it."""
+    fill(arena.project / "many", b"old\n")
+    many = f'for number in range({MANY}):\n    open(f"many/f{{number}}", "w").write("new")\n'
+    left = arena.attack(many)
+    bed, diff = arena.bed, left.run["diff"]
+    bed("approve", diff, "--key", str(bed.key("ada")))
+    bed.keep(f"approved {number.name}")
+    codes = set()
+    for wait in (0.55, 0.6, 0.65, 0.7, 0.75):
+        bed.come_back(f"approved {number.name}")
+        process = bed.start("apply", diff)
+        time.sleep(wait)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        codes.add(process.returncode)
+        held = {path.read_bytes() for path in (arena.project / "many").iterdir()}
+        assert held in ({b"old\n"}, {b"new"}), (wait, process.returncode)
+    assert codes <= {0, 130}
 
 
 @pytest.mark.parametrize("name", ["policies/default.yaml", "policies/reviewers", "harness.yaml"])

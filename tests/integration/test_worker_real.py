@@ -97,6 +97,19 @@ print(json.dumps([list(own), own_ms < 100, found, (time.monotonic() - start) < 1
     assert ask(bench, code) == [["127.0.0.1"], True, False, True]
 
 
+def test_every_writable_mount_honours_no_setuid_bit_and_no_device(bench: Bench) -> None:
+    code = """
+import json
+mounts = [line.split() for line in open('/proc/self/mounts')]
+print(json.dumps({where: options.split(',') for _, where, _, options, *_ in mounts}))
+"""
+    mounts = ask(bench, code)
+    assert isinstance(mounts, dict)
+    for where in ("/workspace", "/tmp", "/home/worker", "/dev/shm"):
+        assert {"rw", "nosuid", "nodev"} <= set(mounts[where]), where
+    assert "ro" in mounts["/"]
+
+
 @pytest.mark.fault("L086")
 def test_a_uid_without_a_passwd_entry_has_a_home_and_a_name(bench: Bench) -> None:
     code = """

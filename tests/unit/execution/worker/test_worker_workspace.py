@@ -52,7 +52,7 @@ def test_a_state_folder_on_an_overlay_is_refused(
 def test_layers_are_listed_top_first(tmp_path: Path) -> None:
     made = make(tmp_path / "ws")
     options = overlay_options([Path("/s/b"), Path("/s/a")], made)
-    assert options["o"].startswith("lowerdir=/s/b:/s/a,upperdir=")
+    assert options["o"].startswith("nosuid,nodev,lowerdir=/s/b:/s/a,upperdir=")
     assert options["o"].endswith(",userxattr")
 
 

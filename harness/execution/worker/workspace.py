@@ -129,7 +129,8 @@ def overlay_options(layers: Sequence[Path], workspace: Workspace) -> Mapping[str
                 hint="use a state folder whose path has no colon, comma or backslash",
             )
     lower = ":".join(str(path) for path in layers)
-    options = f"nosuid,nodev,lowerdir={lower},upperdir={workspace.upper},workdir={workspace.work},userxattr"
+    folders = f"lowerdir={lower},upperdir={workspace.upper},workdir={workspace.work}"
+    options = f"nosuid,nodev,{folders},userxattr"
     if len(os.fsencode(options)) > _MAX_OPTIONS:
         raise StateError(
             f"workspace: {len(layers)} layers need more than {_MAX_OPTIONS} bytes of options",

@@ -10,7 +10,7 @@ import contextlib
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
 
@@ -19,14 +19,20 @@ from harness.execution.worker.live import Sink, Stream
 
 
 @contextlib.contextmanager
-def live_output(*, quiet: bool) -> Iterator[Sink | None]:
-    """Yield a sink that prints both streams, stderr dimmed on a terminal; None when quiet."""
+def live_output(*, quiet: bool, before: Callable[[], None]) -> Iterator[Sink | None]:
+    """Yield a sink that prints both streams, stderr dimmed on a terminal; None when quiet.
+
+    Args:
+        quiet: print nothing.
+        before: called before anything is printed.
+    """
     if quiet:
         yield None
         return
     streams = {"stdout": PlainStream(), "stderr": PlainStream()}
 
     def show(stream: Stream, data: bytes) -> None:
+        before()
         _write(stream, streams[stream].feed(data))
 
     with _fence():
@@ -36,6 +42,8 @@ def live_output(*, quiet: bool) -> Iterator[Sink | None]:
 
 
 def _write(stream: str, text: str) -> None:
+    if not text:
+        return
     click.echo(click.style(text, dim=True) if stream == "stderr" else text, nl=False)
     sys.stdout.flush()
 

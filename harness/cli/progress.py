@@ -10,21 +10,41 @@ Report = Callable[[str], None]
 """Says what happens now."""
 
 
+class Working:
+    """A spinner with a text; call it to change the text.
+
+    Args:
+        say: changes the text.
+        stop: takes the spinner away.
+    """
+
+    def __init__(self, say: Report, stop: Callable[[], None]) -> None:
+        self._say, self._stop = say, stop
+
+    def __call__(self, now: str) -> None:
+        """Say what happens now."""
+        self._say(now)
+
+    def give_way(self) -> None:
+        """Take the spinner away for good: something else is printed from here on."""
+        self._stop()
+
+
 @contextlib.contextmanager
-def working(text: str, *, quiet: bool = False) -> Iterator[Report]:
+def working(text: str, *, quiet: bool = False) -> Iterator[Working]:
     """Show a spinner with a text for the block, on a terminal only.
 
     Yields:
-        A function that changes the text; on no terminal it does nothing.
+        The spinner; on no terminal it does nothing.
     """
     if quiet or not sys.stderr.isatty():
-        yield lambda _: None
+        yield Working(lambda _: None, lambda: None)
         return
     from rich.console import Console  # noqa: PLC0415 - rich is slow to import
     from rich.markup import escape  # noqa: PLC0415
 
     with Console(stderr=True).status(escape(text)) as status:
-        yield lambda now: status.update(escape(now))
+        yield Working(lambda now: status.update(escape(now)), status.stop)
 
 
 @contextlib.contextmanager

@@ -74,8 +74,8 @@ def run(
             _approve(session, digest, key)
     with (
         stop_on_signals() as stop,
-        live_output(quiet=quiet or as_json) as sink,
-        working("starting", quiet=as_json or sink is not None) as tell,
+        working("starting", quiet=as_json) as tell,
+        live_output(quiet=quiet or as_json, before=tell.give_way) as sink,
     ):
         ran = run_plan(session, digest, sink=sink, stop=stop, tell=tell)
     try:

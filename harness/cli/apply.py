@@ -8,6 +8,7 @@ import click
 
 from harness.cli.amounts import count
 from harness.cli.begin import begin
+from harness.cli.offer import offer
 from harness.cli.options import json_option, key_words, print_json, project_option
 from harness.cli.progress import working
 from harness.cli.show_diff import diff_json, print_stat
@@ -16,7 +17,7 @@ from harness.model.digest import parse_given_digest
 
 
 @click.command()
-@click.argument("diffhash")
+@click.argument("diffhash", shell_complete=offer("diffs"))
 @project_option
 @json_option
 def apply(diffhash: str, project: Path, *, as_json: bool) -> None:
@@ -40,7 +41,7 @@ def apply(diffhash: str, project: Path, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("diffhash")
+@click.argument("diffhash", shell_complete=offer("landed diffs"))
 @project_option
 @json_option
 def undo(diffhash: str, project: Path, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from harness.cli.begin import begin
+from harness.cli.offer import offer
 from harness.cli.options import is_terminal, json_option, print_json, project_option
 from harness.cli.plain import plain
 from harness.cli.show_diff import print_diff
@@ -49,7 +50,7 @@ class _Asked:
 def _decision_words(command: F) -> F:
     """Add the argument and the options that both commands share."""
     words = [
-        click.argument("given", metavar="HASH"),
+        click.argument("given", metavar="HASH", shell_complete=offer("plans", "diffs")),
         click.option(
             "--key", type=_FILE, help="SSH key to sign with; its .pub when an agent holds it."
         ),
@@ -59,7 +60,12 @@ def _decision_words(command: F) -> F:
             type=_FILE,
             help="Write the statement to this file, to sign it elsewhere.",
         ),
-        click.option("--reviewer", default="", help="Who will sign, with --write-statement."),
+        click.option(
+            "--reviewer",
+            default="",
+            shell_complete=offer("reviewers"),
+            help="Who will sign, with --write-statement.",
+        ),
         click.option("--statement", type=_FILE, help="A statement that was signed elsewhere."),
         click.option("--signature", type=_FILE, help="Its signature by `ssh-keygen -Y sign`."),
         project_option,

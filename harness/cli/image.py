@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from harness.cli.amounts import show_size
+from harness.cli.offer import offer
 from harness.cli.options import json_option, print_json
 from harness.cli.progress import narrating, working
 from harness.flows.images import build_named_image, list_host_images, verify_image
@@ -18,7 +19,7 @@ def image() -> None:
 
 
 @image.command("build")
-@click.argument("name")
+@click.argument("name", shell_complete=offer("images"))
 @json_option
 def image_build(name: str, *, as_json: bool) -> None:
     """Build the image NAME from its definition and lock its content id.
@@ -65,7 +66,7 @@ def image_list(*, as_json: bool) -> None:
 
 
 @image.command("verify")
-@click.argument("name")
+@click.argument("name", shell_complete=offer("images"))
 @json_option
 def image_verify(name: str, *, as_json: bool) -> None:
     """Hash all that the engine holds of the image NAME against its locked id."""

@@ -6,6 +6,7 @@ A command's module is imported when the command is used, so `--help` and `--vers
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,11 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         "runs": Listed("runs", "List runs, show one, print its logs."),
         "ledger": Listed("ledger", "List, show and verify the append-only ledger."),
         "image": Listed("image", "Build, list and verify worker images."),
+    },
+    "Around it": {
+        "completion": Listed(
+            "completion", "Print the script that completes commands in your shell."
+        ),
     },
 }
 
@@ -129,6 +135,11 @@ def run_command_line(arguments: Sequence[str]) -> int:
     Returns:
         The exit code.
     """
+    question = os.environ.get("_HARNESS_COMPLETE")
+    if question:
+        from harness.cli.completion import answer_shell  # noqa: PLC0415 - only when a shell asks
+
+        return answer_shell(harness, question)
     try:
         result = harness.main(list(arguments), prog_name="harness", standalone_mode=False)
         sys.stdout.flush()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.offer import offer
 from harness.cli.options import (
     json_option,
     parameter_option,
@@ -79,7 +80,7 @@ def recipe_list(project: Path, *, as_json: bool) -> None:
 
 
 @recipe.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=offer("recipes"))
 @parameter_option
 @project_option
 @json_option
@@ -97,7 +98,7 @@ def recipe_show(name: str, params: tuple[str, ...], project: Path, *, as_json: b
 
 
 @recipe.command("check")
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=offer("recipes"))
 @project_option
 @json_option
 def recipe_check(names: tuple[str, ...], project: Path, *, as_json: bool) -> None:

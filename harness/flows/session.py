@@ -189,13 +189,25 @@ def _read_record(path: Path) -> tuple[bytes, bool]:
         ) from error
 
 
+def find_known_project(state: StateFolder, root: Path) -> tuple[str, bool] | None:
+    """Return the id of a project that the host has met, and whether it is the demonstration's.
+
+    Raises:
+        StateError: a project's record can't be read.
+    """
+    for record in sorted((state.root / "projects").glob("*/project.json")):
+        known, is_demo = _read_record(record)
+        if known == os.fsencode(root):
+            return record.parent.name, is_demo
+    return None
+
+
 def _know_project(state: StateFolder, root: Path, name: str, *, demo: bool) -> tuple[str, bool]:
     folder = state.root / "projects"
     with hold_lock(folder / "lock", wait_seconds=10, busy="projects: another command adds one"):
-        for record in sorted(folder.glob("*/project.json")):
-            known, is_demo = _read_record(record)
-            if known == os.fsencode(root):
-                return record.parent.name, is_demo
+        known = find_known_project(state, root)
+        if known is not None:
+            return known
         project = secrets.token_hex(16)
         state.project(project).mkdir(mode=0o700)
         record_bytes = canonical_bytes(

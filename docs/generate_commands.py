@@ -17,9 +17,12 @@ import click
 import harness
 from harness.cli.main import COMMANDS, SECTIONS
 from harness.cli.main import harness as program
+from harness.cli.outputs.kinds import schema_bytes
+from harness.cli.outputs.table import ERROR, OUTPUTS
 from harness.errors import HarnessError
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
+SCHEMAS = REFERENCE.parent / "schemas" / "output"
 WIDTH = 100
 
 _CLI_HEAD = """\
@@ -125,6 +128,8 @@ def render_all() -> Iterator[tuple[Path, bytes]]:
     """Yield every generated file with the bytes it should have."""
     yield REFERENCE / "cli.md", render_cli().encode()
     yield REFERENCE / "errors.md", render_errors().encode()
+    for command in (*OUTPUTS, ERROR):
+        yield SCHEMAS / f"{command.replace(' ', '-')}.json", schema_bytes(command)
 
 
 def _below(

@@ -5,28 +5,19 @@ from __future__ import annotations
 import json
 import os
 import traceback
+from collections.abc import Sequence
 
 import click
 
+from harness.cli.outputs.table import ERROR, type_of
 from harness.cli.plain import plain
-from harness.errors import HarnessError
+from harness.errors import HarnessError, Issue
 
 
 def render_error(error: HarnessError, *, as_json: bool) -> None:
     """Write one of our own errors to stderr."""
     if as_json:
-        body = {
-            "error": {
-                "code": error.code,
-                "message": error.message,
-                "issues": [
-                    {"where": issue.where, "message": issue.message, "fix": issue.fix}
-                    for issue in error.issues
-                ],
-                "hint": error.hint,
-            }
-        }
-        click.echo(json.dumps(body, ensure_ascii=True, indent=2), err=True)
+        _print(error.code, error.message, error.hint, error.issues)
         return
     _say(f"error: {error.message}")
     for issue in error.issues:
@@ -41,15 +32,7 @@ def render_usage(error: click.ClickException, *, as_json: bool) -> None:
     context = getattr(error, "ctx", None)
     hint = f"{context.command_path} --help" if context else "harness --help"
     if as_json:
-        body = {
-            "error": {
-                "code": "usage",
-                "message": error.format_message(),
-                "issues": [],
-                "hint": hint,
-            }
-        }
-        click.echo(json.dumps(body, ensure_ascii=True, indent=2), err=True)
+        _print("usage", error.format_message(), hint)
         return
     message = error.format_message()
     _say(f"error: {message[:1].lower()}{message[1:]}")
@@ -61,13 +44,25 @@ def render_unexpected(error: BaseException, *, as_json: bool) -> None:
     text = f"internal: {type(error).__name__}: {error}"
     hint = "a fault of harness: please report it; HARNESS_DEBUG=1 shows the trace"
     if as_json:
-        body = {"error": {"code": "internal", "message": text, "issues": [], "hint": hint}}
-        click.echo(json.dumps(body, ensure_ascii=True, indent=2), err=True)
+        _print("internal", text, hint)
     else:
         _say(f"error: {text}")
         _say(f"hint: {hint}")
     if os.environ.get("HARNESS_DEBUG"):
         traceback.print_exception(error)
+
+
+def _print(code: str, message: str, hint: str, issues: Sequence[Issue] = ()) -> None:
+    body = {
+        "code": code,
+        "message": message,
+        "issues": [
+            {"where": issue.where, "message": issue.message, "fix": issue.fix} for issue in issues
+        ],
+        "hint": hint,
+    }
+    text = json.dumps({"_type": type_of(ERROR), "error": body}, ensure_ascii=True, indent=2)
+    click.echo(text, err=True)
 
 
 def _say(text: str) -> None:

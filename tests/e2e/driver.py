@@ -22,6 +22,7 @@ from harness.cli.main import run_command_line
 from harness.flows.session import open_host
 from harness.ledger.log import Ledger
 from harness.model.entry import Entry
+from tests.e2e.described import require_described
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECONDS = 90
@@ -102,7 +103,9 @@ class Bed:
         """Run one command to its end, whatever that is."""
         process = self.start(*words, **env)
         out, err = process.communicate(timeout=SECONDS)
-        return Done(words=words, code=process.returncode, raw=out, err=err.decode())
+        done = Done(words=words, code=process.returncode, raw=out, err=err.decode())
+        require_described(words, done.out, done.err)
+        return done
 
     def __call__(self, *words: str, code: int = 0, **env: str) -> Done:
         """Run one command that ends as expected."""
@@ -114,7 +117,9 @@ class Bed:
     def here(self, *words: str) -> Done:
         """Run one command in this process, as a second command that needs no process of its own."""
         with borrowed_environment(self.environment, self.project):
-            return run_here(*words)
+            done = run_here(*words)
+        require_described(words, done.out, done.err)
+        return done
 
     def to_nobody(self, *words: str) -> tuple[int, bytes]:
         """Run one command whose output nobody reads; return its exit code and its stderr."""

@@ -1,0 +1,85 @@
+"""What `harness setup`, `harness image` and `harness ledger` print."""
+
+from __future__ import annotations
+
+from harness.cli.outputs.pieces import (
+    Schema,
+    digest,
+    flag,
+    many,
+    members,
+    moment,
+    or_empty,
+    text,
+    whole,
+    word,
+)
+from harness.cli.outputs.plan_kinds import IMAGE
+from harness.model.entry import PHASES, VERBS
+
+_IMAGE = IMAGE["properties"]
+
+LOCKED_IMAGE: Schema = members(
+    "One image that is locked on this host.",
+    {
+        **_IMAGE,
+        "builtOn": moment("When it was locked."),
+        "present": flag("The engine has it."),
+        "size": whole("Bytes; 0 when the engine lost it."),
+    },
+)
+
+BUILT_IMAGE: Schema = members(
+    "An image that was just locked.", {**_IMAGE, "builtOn": moment("When it was locked.")}
+)
+
+VERIFIED_IMAGE: Schema = members(
+    "An image whose every byte was hashed.",
+    {**_IMAGE, "bytes": whole("Bytes hashed."), "ok": flag("Always true: else it is an error.")},
+)
+
+_BODY: Schema = {
+    "description": "Members of the verb; the reference of formats lists them.",
+    "type": "object",
+}
+
+ENTRY: Schema = members(
+    "One line of the ledger, as it is stored.",
+    {
+        "seq": whole("Its position, from 0."),
+        "time": moment("When it was appended."),
+        "prev": digest("Leaf hash of the line before."),
+        "verb": word("What was done.", *VERBS),
+        "phase": word("Before the effect, or after it.", *PHASES),
+        "project": text("Project id; empty for what belongs to the host."),
+        "body": _BODY,
+        "notes": {"description": "What the log itself noticed.", "type": "object"},
+    },
+)
+
+LEDGER_REPORT: Schema = members(
+    "A ledger that holds.",
+    {
+        "size": whole("Entries."),
+        "root": digest("Root of the tree over them (RFC 6962)."),
+        "time": or_empty(moment("Of the last entry; empty without one.")),
+        "checkpoint": text("The signed checkpoint (C2SP); empty before the first entry."),
+        "warnings": many("What is odd, and no proof of anything.", text("A warning.")),
+    },
+)
+
+SETUP: Schema = {
+    "description": "What setup did or found; which members there are depends on the options.",
+    "oneOf": [
+        members(
+            "Without --stop, --undo and --check.",
+            {
+                "engine": text("Address of the engine."),
+                "steps": many("Steps taken.", text("A step.")),
+            },
+        ),
+        members("With --check.", {"engine": text("Address of the engine.")}),
+        members("With --stop.", {"stopped": flag("An engine of ours ran.")}),
+        members("With --undo.", {"undone": many("What was taken back.", text("A step."))}),
+    ],
+}

@@ -1,0 +1,56 @@
+"""What `harness init` and `harness recipe` print, and how every error reads."""
+
+from __future__ import annotations
+
+from harness.cli.outputs.pieces import Schema, flag, many, members, text, word
+from harness.cli.outputs.plan_kinds import LIMITS, RECIPE_MEMBERS
+from harness.model.recipe import KINDS
+
+_ISSUE = members(
+    "One mistake.",
+    {
+        "where": text("`file:line:column`, an option, or a path; empty without a place."),
+        "message": text("What is wrong."),
+        "fix": text("What to write instead; empty when the message says it."),
+    },
+)
+
+BEGUN: Schema = members(
+    "What init did.",
+    {
+        "written": many("Files written.", text("A path from the project's root.")),
+        "kept": many("Files that were there already.", text("A path from the project's root.")),
+        "reviewer": text("Name and key of the reviewer enrolled; empty when nobody was."),
+    },
+)
+
+CHECKED: Schema = members(
+    "One recipe and whether it holds.",
+    {
+        "name": text("The file's stem."),
+        "ok": flag("It has no mistake."),
+        "kind": word("What it is for; empty when it has mistakes.", *KINDS, ""),
+        "description": text("Why it exists; empty when it has mistakes."),
+        "issues": many("Every mistake.", _ISSUE),
+    },
+)
+
+RECIPE: Schema = members(
+    "A recipe as it would be sealed.",
+    {**RECIPE_MEMBERS, "limits": LIMITS, "policy": text("Name of its policy.")},
+)
+
+ERROR: Schema = members(
+    "An error; it goes to stderr, and nothing to stdout.",
+    {
+        "error": members(
+            "What is wrong.",
+            {
+                "code": text("A stable code; the reference of errors lists them."),
+                "message": text("One line, for people."),
+                "issues": many("Every mistake found, when there may be several.", _ISSUE),
+                "hint": text("What to do next."),
+            },
+        )
+    },
+)

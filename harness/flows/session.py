@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.errors import InputError, StateError
-from harness.ledger.host_key import load_host_key
+from harness.ledger.folder import LedgerFolder
+from harness.ledger.key_folder import KeyFolder
 from harness.ledger.log import Ledger
 from harness.model.canonical import canonical_bytes, parse_canonical
 from harness.model.clock import format_time
@@ -108,10 +109,23 @@ def open_host(environment: Mapping[str, str] | None = None) -> Host:
 
     Raises:
         StateError: the state folder can't be used.
-        LedgerBrokenError: the host key can't be read.
+        LedgerBrokenError: a first host key was begun and is malformed.
     """
     state = open_state(find_state_root(os.environ if environment is None else environment))
-    return Host(state=state, ledger=Ledger(state.ledger, load_host_key(state.host), now=read_clock))
+    return Host(state=state, ledger=open_ledger(state))
+
+
+def open_ledger(state: StateFolder) -> Ledger:
+    """Open the ledger of a state folder; the host key is made where no ledger has begun.
+
+    Raises:
+        StateError: a file can't be read or written.
+        LedgerBrokenError: a first host key was begun and is malformed.
+    """
+    keys = KeyFolder(state.host)
+    if LedgerFolder(state.ledger).is_empty():
+        keys.make_first()
+    return Ledger(state.ledger, keys, now=read_clock)
 
 
 def find_project_root(start: Path) -> Path:

@@ -50,6 +50,15 @@ class LedgerFolder:
         """Return the file of the lines."""
         return self.root / "entries.jsonl"
 
+    def is_empty(self) -> bool:
+        """Tell whether no ledger has begun here: no checkpoint and no line.
+
+        Raises:
+            StateError: a file can't be read.
+        """
+        with self.open_entries() as stream:
+            return self.read_checkpoint() is None and (stream is None or not stream.read(1))
+
     def make_entries(self) -> None:
         """Make the empty file of the lines, with a durable name.
 

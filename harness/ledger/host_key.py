@@ -1,24 +1,14 @@
-"""The host's own key: Ed25519, made on first use, kept in the state folder.
+"""The host's own key: an Ed25519 key with the name under which it signs. No files.
 
-    host/key.pem    PKCS #8 PEM without a passphrase, mode 0600
-    host/key.vkey   the public half as a C2SP verifier key, for whoever checks us
-
-Rules:
-    * The key is made once, under a lock: two processes at once get the same one.
-    * A key file that others can read, that belongs to somebody else, or that is not a plain file
-      is refused, never repaired: it may be known to others already.
-    * The public half is written after the private one. When it is there, it decides: a private
-      key that is missing or another is refused. A new key would be a new host, and its ledger
-      would no longer verify.
+The name is the log's origin: `sealed-harness/` and 16 hex digits of SHA-256 over the public key of
+the log's first key. A key that takes over by rotation keeps the name, so that the log stays the
+same log; its id, four bytes over name and key, tells the two apart (c2sp.org/signed-note).
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -29,26 +19,26 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from harness.errors import LedgerBrokenError, StateError
+from harness.errors import LedgerBrokenError
 from harness.ledger.note import VerifierKey
-from harness.store.durable import state_error, write_durably
-from harness.store.lock import hold_lock
 
-PRIVATE_NAME = "key.pem"
-PUBLIC_NAME = "key.vkey"
 ORIGIN = "sealed-harness"
 
-_MAX_FILE = 4096
-_WAIT_SECONDS = 10.0
+LOST = (
+    "put host/ back from a backup; only when the key is lost for good: `harness key renew --lost`"
+)
+"""What to do when the key is not there as it was made."""
+
+_NAME_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostKey:
-    """The key that signs this host's checkpoints.
+    """A key that signs this host's checkpoints.
 
     Attributes:
         private: the Ed25519 private key.
-        verifier: the public half, named `sealed-harness/<16 hex digits of its hash>`.
+        verifier: the public half with the name it signs under.
     """
 
     private: Ed25519PrivateKey = field(repr=False)
@@ -58,107 +48,47 @@ class HostKey:
         """Return the 64 bytes of an Ed25519 signature."""
         return self.private.sign(data)
 
-
-def host_key_of(private: Ed25519PrivateKey) -> HostKey:
-    """Name a private key after its public half."""
-    public = private.public_key().public_bytes_raw()
-    name = f"{ORIGIN}/{hashlib.sha256(public).hexdigest()[:16]}"
-    return HostKey(private=private, verifier=VerifierKey(name=name, public=public))
+    def to_pem(self) -> bytes:
+        """Return the private key as PKCS #8 PEM without a passphrase."""
+        return self.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def load_host_key(folder: Path) -> HostKey:
-    """Return the host's key, made on first use.
+def origin_of(public: bytes) -> str:
+    """Return the name of a log whose first key this is."""
+    return f"{ORIGIN}/{hashlib.sha256(public).hexdigest()[:_NAME_DIGITS]}"
+
+
+def host_key_of(private: Ed25519PrivateKey, *, name: str = "") -> HostKey:
+    """Name a private key.
 
     Args:
-        folder: `host/` in the state folder; it exists.
+        private: the key.
+        name: of the log whose key it becomes; a log of its own when empty.
+    """
+    public = private.public_key().public_bytes_raw()
+    verifier = VerifierKey(name=name or origin_of(public), public=public)
+    return HostKey(private=private, verifier=verifier)
+
+
+def new_host_key(*, name: str = "") -> HostKey:
+    """Make a key, for the log of this name; for a new log when empty."""
+    return host_key_of(Ed25519PrivateKey.generate(), name=name)
+
+
+def parse_pem(pem: bytes, file: str) -> Ed25519PrivateKey:
+    """Read a private key.
+
+    Args:
+        pem: PKCS #8 PEM without a passphrase.
+        file: what to call it in messages.
 
     Raises:
-        StateError: the file's owner or mode is wrong, or it can't be read or written.
-        LedgerBrokenError: the private key is missing, malformed, or not that of the public half.
+        LedgerBrokenError: anything else.
     """
-    key = _load(folder)
-    if key is not None:
-        return key
-    busy = "host key: another command is making it and does not end"
-    with hold_lock(folder / "lock", wait_seconds=_WAIT_SECONDS, busy=busy):
-        return _load(folder) or _make(folder)
-
-
-def _load(folder: Path) -> HostKey | None:
-    """Return the key when both halves are there and fit; None when it is not made in full yet."""
-    # The public half first: it is written last, so whoever sees it must see the private one.
-    public = _read(folder / PUBLIC_NAME)
-    pem = _read(folder / PRIVATE_NAME)
-    if public is None:
-        return None
-    if pem is None:
-        raise LedgerBrokenError(
-            f"host key: {PUBLIC_NAME} is there, but {PRIVATE_NAME} is missing",
-            hint="restore host/key.pem from a backup; a new key would be another host",
-        )
-    key = _parse(pem)
-    if public != _public_text(key):
-        raise LedgerBrokenError(
-            f"host key: {PRIVATE_NAME} is not the private half of {PUBLIC_NAME}"
-        )
-    return key
-
-
-def _make(folder: Path) -> HostKey:
-    pem = _read(folder / PRIVATE_NAME)
-    if pem is None:
-        pem = Ed25519PrivateKey.generate().private_bytes(
-            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-        )
-        write_durably(folder / PRIVATE_NAME, pem)
-    key = _parse(pem)
-    write_durably(folder / PUBLIC_NAME, _public_text(key))
-    return key
-
-
-def _public_text(key: HostKey) -> bytes:
-    return key.verifier.to_text().encode() + b"\n"
-
-
-def _parse(pem: bytes) -> HostKey:
     try:
         private = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise LedgerBrokenError(f"host key: {PRIVATE_NAME} is not a PKCS #8 PEM key") from error
+        raise LedgerBrokenError(f"host key: {file} is not a PKCS #8 PEM key", hint=LOST) from error
     if not isinstance(private, Ed25519PrivateKey):
-        raise LedgerBrokenError(f"host key: {PRIVATE_NAME} is not an Ed25519 key")
-    return host_key_of(private)
-
-
-def _read(path: Path) -> bytes | None:
-    """Read a small file of ours that nobody else may touch; None when it is missing."""
-    try:
-        # O_NONBLOCK: a FIFO in its place must not hang the command.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(path, flags)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise state_error(f"read host/{path.name}", error) from error
-    try:
-        _require_private(path.name, os.fstat(descriptor))
-        return os.read(descriptor, _MAX_FILE)
-    except OSError as error:
-        raise state_error(f"read host/{path.name}", error) from error
-    finally:
-        os.close(descriptor)
-
-
-def _require_private(name: str, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise StateError(f"host key: host/{name} is not a plain file")
-    if found.st_uid != os.geteuid():
-        raise StateError(
-            f"host key: host/{name}: expected owner {os.geteuid()}, got {found.st_uid}"
-        )
-    mode = stat.S_IMODE(found.st_mode)
-    if mode & 0o077:
-        raise StateError(
-            f"host key: host/{name}: expected mode 0600, got {mode:04o}",
-            hint="others may have read or changed it; if you know they did not, give it mode 0600",
-        )
+        raise LedgerBrokenError(f"host key: {file} is not an Ed25519 key", hint=LOST)
+    return private

@@ -112,7 +112,40 @@ def sign_note(text: str, key: VerifierKey, sign: Callable[[bytes], bytes]) -> st
     """
     if not text.endswith("\n") or _CONTROLS.search(text):
         raise InputError("note: expected lines ended by newlines, without control characters")
-    return f"{text}\n{_DASH}{key.name} {_encode(key.key_id + sign(text.encode()))}\n"
+    return f"{text}\n{_signature_line(text, key, sign)}"
+
+
+def cosign_note(note: str, key: VerifierKey, sign: Callable[[bytes], bytes]) -> str:
+    """Return a note with one more signature over the same text.
+
+    Raises:
+        LedgerBrokenError: it is not a signed note.
+    """
+    return note + _signature_line(note_text(note.encode()), key, sign)
+
+
+def note_text(data: bytes) -> str:
+    """Return what a note says, its signatures not looked at: the caller must not believe it.
+
+    Raises:
+        LedgerBrokenError: not a note.
+    """
+    return _split_note(data)[0]
+
+
+def keep_signature(data: bytes, key: VerifierKey) -> str:
+    """Return a note with the signatures of one key alone, which are not looked at.
+
+    Raises:
+        LedgerBrokenError: not a note.
+    """
+    text, signatures = _split_note(data)
+    lines = [
+        f"{_DASH}{name} {_encode(raw)}\n"
+        for name, raw in signatures
+        if name == key.name and raw[:KEY_ID_SIZE] == key.key_id
+    ]
+    return "\n".join((text, "".join(lines)))
 
 
 def open_note(data: bytes, key: VerifierKey) -> str:
@@ -128,9 +161,10 @@ def open_note(data: bytes, key: VerifierKey) -> str:
     text, signatures = _split_note(data)
     mine = [raw for name, raw in signatures if name == key.name and raw[:4] == key.key_id]
     if len(mine) != 1:
-        names = ", ".join(sorted({name for name, _ in signatures}))
+        ids = ", ".join(sorted({f"{name}+{raw[:4].hex()}" for name, raw in signatures}))
         raise LedgerBrokenError(
-            f"checkpoint: expected one signature by {key.name}, got {len(mine)} (signers: {names})"
+            f"checkpoint: expected one signature by {key.name}+{key.key_id.hex()}, "
+            f"got {len(mine)} (signers: {ids})"
         )
     try:
         Ed25519PublicKey.from_public_bytes(key.public).verify(mine[0][4:], text.encode())
@@ -167,6 +201,10 @@ def open_checkpoint(data: bytes, key: VerifierKey) -> Checkpoint:
             f"checkpoint: expected origin {key.name}, got {checkpoint.origin!r:.100}"
         )
     return checkpoint
+
+
+def _signature_line(text: str, key: VerifierKey, sign: Callable[[bytes], bytes]) -> str:
+    return f"{_DASH}{key.name} {_encode(key.key_id + sign(text.encode()))}\n"
 
 
 def _split_note(data: bytes) -> tuple[str, list[tuple[str, bytes]]]:

@@ -4,7 +4,8 @@ Obligations, for every line that the checkpoint covers:
     1. it is one canonical entry ended by a newline;
     2. its position and its link to the line before are right;
     3. its time and its note of a clock step agree;
-    4. the Merkle root over all of them is the signed one, and none is missing.
+    4. a change of the host's key follows from the key before it, or says openly that it was lost;
+    5. the Merkle root over all of them is the signed one, and none is missing.
 
 Lines beyond the checkpoint were written by a process that died before it could sign: whole ones
 are entries (the next checkpoint covers them), and what follows the last whole one is a torn tail.
@@ -16,7 +17,7 @@ Lines are read one at a time with one line of look-ahead: memory does not grow w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -29,8 +30,9 @@ from harness.ledger.chain import (
     why_not_next,
     why_not_then,
 )
+from harness.ledger.key_change import KEY_VERBS, KeyChange, read_change
 from harness.ledger.merkle import leaf_hash
-from harness.ledger.note import Checkpoint
+from harness.ledger.note import Checkpoint, VerifierKey
 from harness.model.digest import PREFIX, Digest
 from harness.model.entry import Entry
 from harness.store.durable import state_error
@@ -43,6 +45,23 @@ _ROOT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Era:
+    """The lines that one host key stands for.
+
+    Attributes:
+        key: the key; None when it was lost before any change named it.
+        since: number of lines before the era.
+        time: RFC 3339 time of the change that began it; empty for the first.
+        begun_by: rotate, renew, or `first`.
+    """
+
+    key: VerifierKey | None
+    since: int
+    time: str
+    begun_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerReport:
     """What a full check of a ledger found right.
 
@@ -51,13 +70,18 @@ class LedgerReport:
         root: Merkle root over them.
         time: RFC 3339 time of the last one; empty when there is none.
         checkpoint: the signed note as it is on the disk; empty before the first append.
-        warnings: clock steps, torn tails, entries without a checkpoint; each names its line.
+        eras: the host keys, oldest first; the last one signs now. None for an empty ledger.
+        roots: Merkle root by number of lines, for those that were asked for and are there.
+        warnings: clock steps, torn tails, lost keys, entries without a checkpoint; each names its
+            line.
     """
 
     size: int
     root: Digest
     time: str
     checkpoint: str
+    eras: tuple[Era, ...]
+    roots: Mapping[int, bytes]
     warnings: tuple[str, ...]
 
 
@@ -73,10 +97,13 @@ class Walk:
         end: how many bytes of the stream to read. Taken after the checkpoint was read, it lets
             others append meanwhile.
         start: where to begin. Its root is checked as soon as the checkpoint's size is reached.
+        watch: numbers of lines whose root is wanted.
 
     Attributes:
         head: after the last entry read.
         tail: bytes after the last entry that are not entries.
+        changes: the changes of the host's key that were met.
+        roots: Merkle root by number of lines, for those watched.
     """
 
     def __init__(
@@ -86,9 +113,14 @@ class Walk:
         *,
         end: int,
         start: Head | None = None,
+        watch: Collection[int] = (),
     ) -> None:
         self.head = start or Head()
         self.tail = 0
+        self.changes: list[KeyChange] = []
+        self.roots: dict[int, bytes] = {}
+        self._is_whole = self.head.tree.size == 0
+        self._watch = frozenset(watch)
         self._tail_goes_on = False
         self._before: Head | None = None
         self._stream = stream
@@ -108,6 +140,7 @@ class Walk:
                 raise LedgerBrokenError("ledger: checkpoint is missing, but there are entries")
             return
         self._require_root(self._checkpoint)
+        self._keep_root()
         yield from self._entries(self._checkpoint)
         if self.head.tree.size < self._checkpoint.size:
             raise _broken(
@@ -131,8 +164,11 @@ class Walk:
             if entry is None:
                 self._tail_goes_on = bool(following)
                 return
+            if entry.verb in KEY_VERBS:
+                self._read_change(entry)
             self._before, self.head = self.head, self.head.after(line[:-1], entry.time)
             self._require_root(checkpoint)
+            self._keep_root()
             yield entry
             line = following
 
@@ -180,6 +216,19 @@ class Walk:
             expected, got = hash_text(checkpoint.root), hash_text(tree.root())
             raise _broken(tree.size, _ROOT.format(expected=expected, got=got))
 
+    def _keep_root(self) -> None:
+        if self.head.tree.size in self._watch:
+            self.roots[self.head.tree.size] = self.head.tree.root()
+
+    def _read_change(self, entry: Entry) -> None:
+        before = self.changes[-1] if self.changes else None
+        is_first = self._is_whole and before is None
+        try:
+            change = read_change(entry, self.head.tree, before, is_first=is_first)
+        except InputError as error:
+            raise _broken(entry.seq + 1, error.message) from error
+        self.changes.append(change)
+
     def _read_line(self, stream: BinaryIO) -> bytes:
         """Return the next line with its newline; cut off at the end, at most MAX_LINE bytes."""
         try:
@@ -191,13 +240,16 @@ class Walk:
         return line
 
 
-def report_of(walk: Walk, *, covered: int, note: bytes | None) -> LedgerReport:
+def report_of(
+    walk: Walk, *, covered: int, note: bytes | None, key: VerifierKey | None
+) -> LedgerReport:
     """Walk to the end and say what was found.
 
     Args:
         walk: over all lines, not begun yet.
         covered: number of entries the checkpoint covers.
         note: the checkpoint's bytes.
+        key: the key that the checkpoint was opened with; None without one.
 
     Raises:
         LedgerBrokenError: names the first bad line.
@@ -219,7 +271,28 @@ def report_of(walk: Walk, *, covered: int, note: bytes | None) -> LedgerReport:
         root=hash_text(walk.head.tree.root()),
         time=walk.head.time,
         checkpoint=(note or b"").decode(),
+        eras=eras_of(walk.changes, key),
+        roots=walk.roots,
         warnings=tuple(warnings),
+    )
+
+
+def eras_of(changes: Sequence[KeyChange], key: VerifierKey | None) -> tuple[Era, ...]:
+    """Return the eras of a ledger.
+
+    Args:
+        changes: every change of key, oldest first.
+        key: the key in force when there was no change; None when there is no key either.
+    """
+    first = changes[0].old if changes else key
+    if not changes and key is None:
+        return ()
+    return (
+        Era(key=first, since=0, time="", begun_by="first"),
+        *(
+            Era(key=item.new, since=item.seq, time=item.time, begun_by=item.verb)
+            for item in changes
+        ),
     )
 
 
@@ -228,6 +301,16 @@ def _warnings_of(entry: Entry) -> Iterator[str]:
         yield f"line {entry.seq + 1}: the clock had stepped back by {entry.notes['clockStepMs']} ms"
     if "tornBytes" in entry.notes:
         yield f"line {entry.seq + 1}: {entry.notes['tornBytes']} torn bytes were moved aside"
+    if entry.verb == "renew":
+        yield (
+            f"line {entry.seq + 1}: the host key had been lost and a new one took its place; no "
+            "signature connects it with the lines before"
+        )
+    if entry.verb == "restore":
+        yield (
+            f"line {entry.seq + 1}: the state was restored from a backup; what was done after that "
+            "backup is not in it"
+        )
 
 
 def _links_to(following: bytes, line: bytes) -> bool:

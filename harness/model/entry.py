@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from harness.errors import InputError
 from harness.model.canonical import canonical_bytes, parse_canonical
@@ -19,8 +19,7 @@ ENTRY_KIND = "harness/entry/v1"
 MAX_ENTRY = 65_535
 """Longest entry in bytes: tlog-tiles (C2SP) counts an entry's length in 16 bits."""
 
-EntryVerb = Literal["seal", "approve", "reject", "run", "quarantine", "apply", "undo", "build"]
-VERBS: tuple[EntryVerb, ...] = (
+EntryVerb = Literal[
     "seal",
     "approve",
     "reject",
@@ -29,7 +28,12 @@ VERBS: tuple[EntryVerb, ...] = (
     "apply",
     "undo",
     "build",
-)
+    "rotate",
+    "renew",
+    "restore",
+    "move",
+]
+VERBS: tuple[EntryVerb, ...] = get_args(EntryVerb)
 Phase = Literal["intent", "done"]
 PHASES: tuple[Phase, ...] = ("intent", "done")
 

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from harness.ledger.host_key import host_key_of
 from harness.ledger.log import Ledger
 from harness.store import failpoints
 from tests.architecture.source import calls, functions, modules, spelling
+from tests.fakes.ledger_keys import MemoryKeys, key_of
 
 DURABLE = "harness/store/durable.py"
 DOOR = "docker_calls.py"
@@ -235,10 +234,10 @@ def test_the_scanner_sees_a_planted_append() -> None:
 def test_an_append_passes_its_points_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = host_key_of(Ed25519PrivateKey.from_private_bytes(b"\x01" * 32))
+    key = key_of(1)
     folder = tmp_path / "ledger"
     folder.mkdir(mode=0o700)
-    ledger = Ledger(folder, key, now=lambda: datetime(2026, 1, 31, tzinfo=UTC))
+    ledger = Ledger(folder, MemoryKeys(key), now=lambda: datetime(2026, 1, 31, tzinfo=UTC))
     ledger.append("seal", "done", project="p", body={})
 
     log = tmp_path / "points"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LedgerBrokenError
-from harness.ledger.host_key import load_host_key
+from harness.ledger.key_folder import KeyFolder
 from harness.ledger.log import Ledger
 
 PROGRAM = """
@@ -24,12 +24,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.errors import StateError
-from harness.ledger.host_key import load_host_key
+from harness.ledger.key_folder import KeyFolder
 from harness.ledger.log import Ledger
 
 root, who, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-key = load_host_key(root / "host")
-ledger = Ledger(root / "ledger", key, now=lambda: datetime.now(UTC))
+keys = KeyFolder(root / "host")
+keys.make_first()
+ledger = Ledger(root / "ledger", keys, now=lambda: datetime.now(UTC))
 try:
     for number in range(count):
         body = {"who": who, "number": number, "filler": "x" * int(sys.argv[4])}
@@ -65,7 +66,7 @@ def finish(process: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 
 def open_ledger(root: Path) -> Ledger:
-    return Ledger(root / "ledger", load_host_key(root / "host"), now=lambda: datetime.now(UTC))
+    return Ledger(root / "ledger", KeyFolder(root / "host"), now=lambda: datetime.now(UTC))
 
 
 def told(root: Path) -> list[tuple[str, int]]:
@@ -193,9 +194,10 @@ def test_processes_that_need_a_key_at_once_get_the_same_one(root: Path) -> None:
 def test_a_copied_ledger_is_refused_by_another_host(root: Path, tmp_path: Path) -> None:
     assert finish(start(root, "a", 1)) == (0, "")
     (tmp_path / "other").mkdir()
-    stranger = load_host_key(tmp_path / "other")
+    stranger = KeyFolder(tmp_path / "other")
+    stranger.make_first()
     ledger = Ledger(root / "ledger", stranger, now=lambda: datetime.now(UTC))
     with pytest.raises(
-        LedgerBrokenError, match=f"expected one signature by {stranger.verifier.name}"
+        LedgerBrokenError, match=f"expected one signature by {stranger.signer().verifier.name}"
     ):
         ledger.verify()

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from harness.ledger.host_key import host_key_of
 from harness.ledger.log import Ledger
 from harness.model.entry import EntryVerb, Phase
+from tests.fakes.ledger_keys import MemoryKeys, key_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ledger.md"
-KEY = host_key_of(Ed25519PrivateKey.from_private_bytes(b"\x01" * 32))
+KEY = key_of(1)
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 WRITTEN: list[tuple[timedelta, EntryVerb, Phase, str, dict[str, Any]]] = [
@@ -38,7 +38,7 @@ def blocks() -> dict[str, str]:
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     moments: Iterator[datetime] = iter([START + offset for offset, *_ in WRITTEN])
-    ledger = Ledger(tmp_path, KEY, now=lambda: next(moments))
+    ledger = Ledger(tmp_path, MemoryKeys(KEY), now=lambda: next(moments))
     for _, verb, phase, project, body in WRITTEN:
         ledger.append(verb, phase, project=project, body=body)
     return tmp_path

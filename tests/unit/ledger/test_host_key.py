@@ -17,8 +17,16 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from harness.errors import LedgerBrokenError, StateError
-from harness.ledger.host_key import load_host_key
+from harness.ledger.host_key import HostKey
+from harness.ledger.key_folder import KeyFolder
 from harness.ledger.note import parse_vkey
+
+
+def load_host_key(folder: Path) -> HostKey:
+    """Make the key when there is none, and return it."""
+    keys = KeyFolder(folder)
+    keys.make_first()
+    return keys.signer()
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -8,18 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import LedgerBrokenError
 from harness.ledger.chain import hash_text
-from harness.ledger.host_key import host_key_of
 from harness.ledger.log import Ledger
 from harness.ledger.merkle import leaf_hash
 from harness.model.entry import Entry, parse_entry
+from tests.fakes.ledger_keys import MemoryKeys, key_of
 
-KEY = host_key_of(Ed25519PrivateKey.from_private_bytes(b"\x01" * 32))
+KEY = key_of(1)
 SIZE = 6
 
 
@@ -30,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ledger(folder: Path) -> Ledger:
-    made = Ledger(folder, KEY, now=lambda: datetime(2026, 1, 31, 12, tzinfo=UTC))
+    made = Ledger(folder, MemoryKeys(KEY), now=lambda: datetime(2026, 1, 31, 12, tzinfo=UTC))
     for number in range(SIZE):
         made.append("seal", "done", project="p", body={"n": number})
     return made

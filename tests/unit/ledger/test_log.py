@@ -11,17 +11,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from harness.errors import ApprovalConsumedError, InputError, LedgerBrokenError, StateError
-from harness.ledger.host_key import host_key_of
 from harness.ledger.log import Ledger
 from harness.ledger.merkle import Frontier, leaf_hash, root_of
 from harness.ledger.note import open_checkpoint
 from harness.model.digest import digest_of
 from harness.model.entry import Entry
+from tests.fakes.ledger_keys import MemoryKeys, key_of
 
-KEY = host_key_of(Ed25519PrivateKey.from_private_bytes(b"\x01" * 32))
+KEY = key_of(1)
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
@@ -42,7 +41,7 @@ def clock() -> FixedClock:
 
 @pytest.fixture
 def ledger(tmp_path: Path, clock: FixedClock) -> Ledger:
-    return Ledger(tmp_path, KEY, now=clock)
+    return Ledger(tmp_path, MemoryKeys(KEY), now=clock)
 
 
 def add(ledger: Ledger, count: int = 1) -> list[Entry]:
@@ -382,10 +381,10 @@ def break_by_removing_the_entries(folder: Path) -> None:
 
 
 def break_with_another_key(folder: Path) -> None:
-    other = host_key_of(Ed25519PrivateKey.from_private_bytes(b"\x02" * 32))
+    other = key_of(2)
     (folder / "entries.jsonl").unlink()
     (folder / "checkpoint").unlink()
-    add(Ledger(folder, other, now=lambda: START), 4)
+    add(Ledger(folder, MemoryKeys(other), now=lambda: START), 4)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import click
 
 from harness.cli.amounts import count
 from harness.cli.begin import begin
+from harness.cli.command import Command
 from harness.cli.offer import offer
 from harness.cli.options import json_option, key_words, print_json, project_option
 from harness.cli.progress import working
@@ -16,7 +17,7 @@ from harness.flows.apply import apply_diff, undo_diff
 from harness.model.digest import parse_given_digest
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("diffhash", shell_complete=offer("diffs"))
 @project_option
 @json_option
@@ -40,7 +41,7 @@ def apply(diffhash: str, project: Path, *, as_json: bool) -> None:
         click.echo("the diff is empty: nothing was written")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("diffhash", shell_complete=offer("landed diffs"))
 @project_option
 @json_option

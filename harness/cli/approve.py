@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from harness.cli.begin import begin
+from harness.cli.command import Command
 from harness.cli.offer import offer
 from harness.cli.options import is_terminal, json_option, print_json, project_option
 from harness.cli.plain import plain
@@ -76,7 +77,7 @@ def _decision_words(command: F) -> F:
     return command
 
 
-@click.command()
+@click.command(cls=Command)
 @_decision_words
 def approve(**words: Any) -> None:
     """Sign a plan hash or a diff hash with your SSH key.
@@ -90,7 +91,7 @@ def approve(**words: Any) -> None:
     _decide("approve", _Asked(**words))
 
 
-@click.command()
+@click.command(cls=Command)
 @_decision_words
 def reject(**words: Any) -> None:
     """Sign that a plan or a diff must not go on.

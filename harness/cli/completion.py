@@ -25,6 +25,8 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from harness.cli.command import Command
+
 VARIABLE = "_HARNESS_COMPLETE"
 
 _QUOTES = ("'", '"')
@@ -112,7 +114,7 @@ def answer_shell(program: click.Command, instruction: str) -> int:
     return 1
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

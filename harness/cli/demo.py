@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.command import Command
 from harness.cli.errors import render_error
 from harness.cli.options import is_terminal
 from harness.cli.progress import narrating
@@ -64,7 +65,7 @@ class _Story:
         return open_session(self.project.root, demo=True)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--yes", is_flag=True, help="Agree to installing and starting what is missing.")
 @click.option(
     "--folder",

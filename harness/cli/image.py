@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from harness.cli.amounts import show_size
+from harness.cli.command import Group
 from harness.cli.offer import offer
 from harness.cli.options import json_option, print_json
 from harness.cli.progress import narrating, working
@@ -13,7 +14,7 @@ from harness.flows.session import open_host
 from harness.model.digest import short
 
 
-@click.group()
+@click.group(cls=Group)
 def image() -> None:
     """Build, list and verify worker images."""
 

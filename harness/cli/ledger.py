@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from harness.cli.command import Group
 from harness.cli.options import json_option, print_json
 from harness.cli.plain import plain
 from harness.errors import InputError
@@ -21,7 +22,7 @@ _ABOUT = ("diff", "subject", "plan", "imageId")
 _TOLD = ("run", "outcome", "reviewer", "recipe", "name")
 
 
-@click.group()
+@click.group(cls=Group)
 def ledger() -> None:
     """List, show and verify the append-only ledger."""
 

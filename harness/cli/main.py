@@ -60,6 +60,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         "image": Listed("image", "Build, list and verify worker images."),
     },
     "Around it": {
+        "help": Listed("help", "Print a command's page of the manual."),
         "schema": Listed("schema", "Print the JSON Schema of a file, or of what a command prints."),
         "completion": Listed(
             "completion", "Print the script that completes commands in your shell."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.command import Command, Group
 from harness.cli.offer import offer
 from harness.cli.options import (
     json_option,
@@ -24,7 +25,7 @@ from harness.flows.recipes import list_recipe_names, read_recipe_named
 from harness.flows.session import open_session
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @click.option(
     "--key",
@@ -54,7 +55,7 @@ def init(folder: Path, key: Path | None, reviewer: str, *, as_json: bool) -> Non
     click.echo("next: harness recipe check")
 
 
-@click.group()
+@click.group(cls=Group)
 def recipe() -> None:
     """List, show and check recipes."""
 

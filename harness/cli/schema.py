@@ -6,6 +6,7 @@ import difflib
 
 import click
 
+from harness.cli.command import Command
 from harness.cli.outputs.kinds import schema_bytes
 from harness.cli.outputs.table import ERROR, OUTPUTS
 from harness.errors import InputError
@@ -15,7 +16,7 @@ from harness.model.files.file_schemas import schema_bytes as file_schema_bytes
 _NAMES = (*SCHEMAS, *OUTPUTS, ERROR)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name", nargs=-1)
 def schema(name: tuple[str, ...]) -> None:
     """Print the JSON Schema of a file, or of what a command prints.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from harness.cli.command import Command
 from harness.cli.options import is_terminal, json_option, print_json
 from harness.cli.progress import narrating
 from harness.errors import EngineUnreachableError, InputError
@@ -11,7 +12,7 @@ from harness.flows.session import open_host
 from harness.flows.setup import look_at_host, set_up, stop_engine, take_back
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--yes", is_flag=True, help="Agree to steps outside our own folders.")
 @click.option("--images", is_flag=True, help="Also install what building images needs.")
 @click.option("--check", is_flag=True, help="Only look; exit 6 when no engine answers.")

@@ -1,0 +1,100 @@
+"""Pages of what comes first, and of what stands around the main job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.cli.manual.page import Page
+
+_ENGINE = ("DOCKER_HOST", "HARNESS_STATE")
+_LOCK = ("~/.local/state/sealed-harness/images.lock",)
+
+START_PAGES: Mapping[str, Page] = {
+    "setup": Page(
+        exits={
+            6: "No engine answers, or a step is needed that was not agreed to or not possible.",
+            7: "A package could not be had.",
+        },
+        environment=_ENGINE,
+        files=("~/.local/state/sealed-harness/",),
+        examples=(
+            ("See whether an engine answers", "harness setup --check"),
+            ("Install and start what is missing, without questions", "harness setup --yes"),
+        ),
+        see=("image build", "demo"),
+    ),
+    "init": Page(
+        arguments={"FOLDER": "The project's folder; made when missing.  [default: here]"},
+        files=("harness.yaml", "recipes/NAME.yaml", "policies/NAME.yaml"),
+        examples=(
+            (
+                "Begin a project, with its first reviewer",
+                "harness init --key KEY.pub --reviewer me",
+            ),
+        ),
+        see=("recipe check", "seal"),
+    ),
+    "demo": Page(
+        exits={3: "What was shown is not what should be.", 7: "Something could not be had."},
+        environment=_ENGINE,
+        files=("~/.local/state/sealed-harness/",),
+        examples=(("Do the whole job once, without questions", "harness demo --yes"),),
+        see=("setup", "init"),
+    ),
+    "image": Page(
+        environment=_ENGINE,
+        files=_LOCK,
+        examples=(("See which images recipes can name", "harness image list"),),
+        see=("image build", "image list", "image verify"),
+    ),
+    "image build": Page(
+        arguments={"NAME": "A folder of the image definitions, as `python`."},
+        exits={7: "A package could not be had, or is not the one that was pinned."},
+        environment=_ENGINE,
+        files=_LOCK,
+        examples=(("Build the image of the starter recipes", "harness image build python"),),
+        see=("image verify", "image list"),
+    ),
+    "image list": Page(
+        exits={3: "images.lock is damaged."},
+        environment=_ENGINE,
+        files=_LOCK,
+        examples=(("List names, content ids and sizes", "harness image list"),),
+        see=("image build", "image verify"),
+    ),
+    "image verify": Page(
+        arguments={"NAME": "Name of a locked image."},
+        exits={3: "Some bytes are not those of the locked id."},
+        environment=_ENGINE,
+        files=_LOCK,
+        examples=(("Hash all that the engine holds of an image", "harness image verify python"),),
+        see=("image build", "image list"),
+    ),
+    "schema": Page(
+        arguments={
+            "NAME": "A kind of file (recipe, policy, project, host), a command as `runs list`, "
+            "or `error`.",
+        },
+        examples=(
+            ("Let an editor check recipes", "harness schema recipe > recipe.json"),
+            ("See what a command prints", "harness schema runs list"),
+        ),
+        see=("recipe check",),
+    ),
+    "completion": Page(
+        arguments={"{bash|zsh|fish}": "Your shell: bash 4.4 or newer, zsh or fish."},
+        examples=(
+            ("For this bash", 'eval "$(harness completion bash)"'),
+            (
+                "For every fish",
+                "harness completion fish > ~/.config/fish/completions/harness.fish",
+            ),
+        ),
+        see=("help",),
+    ),
+    "help": Page(
+        arguments={"COMMAND": "The command's words, as `runs list`."},
+        examples=(("Read about a command", "harness help runs list"),),
+        see=("schema",),
+    ),
+}

@@ -118,6 +118,7 @@ class KeyFolder:
         Raises:
             StateError: the disk is full, or the folder can't be written.
         """
+        self.discard()
         write_durably(self.root / NEXT_PRIVATE, key.to_pem())
         write_durably(self.root / NEXT_PUBLIC, _public_text(key))
 
@@ -154,7 +155,7 @@ class KeyFolder:
         self._take(NEXT_PRIVATE, PRIVATE)
 
     def discard(self) -> None:
-        """Remove a next key that the ledger never named.
+        """Remove a next key that the ledger never named, and torn writes of one.
 
         Raises:
             StateError: the folder can't be written.
@@ -162,6 +163,8 @@ class KeyFolder:
         try:
             for name in (NEXT_PUBLIC, NEXT_PRIVATE):
                 (self.root / name).unlink(missing_ok=True)
+            for torn in self.root.glob(".next.*"):
+                torn.unlink()
         except OSError as error:
             raise state_error("remove a key that was never used", error) from error
         sync_folder(self.root)

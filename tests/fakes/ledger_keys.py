@@ -15,11 +15,17 @@ def key_of(seed: int) -> HostKey:
 
 
 class MemoryKeys:
-    """One key and the one after it, as `KeyFolder` keeps them on disk."""
+    """One key and the one after it, as `KeyFolder` keeps them on disk.
+
+    Attributes:
+        key: the key in force; None when both its halves are lost.
+        is_lost: only its private half is lost.
+    """
 
     def __init__(self, key: HostKey | None) -> None:
         self.key = key
         self.next: HostKey | None = None
+        self.is_lost = False
 
     def known(self) -> VerifierKey | None:
         return self.key.verifier if self.key else None
@@ -28,7 +34,7 @@ class MemoryKeys:
         return tuple(key.verifier for key in (self.key, self.next) if key)
 
     def signer(self) -> HostKey:
-        if self.key is None:
+        if self.key is None or self.is_lost:
             raise LedgerBrokenError("host key: is lost")
         return self.key
 
@@ -39,7 +45,7 @@ class MemoryKeys:
         return self.next
 
     def switch(self) -> None:
-        self.key, self.next = self.next, None
+        self.key, self.next, self.is_lost = self.next, None, False
 
     def discard(self) -> None:
         self.next = None

@@ -1,4 +1,4 @@
-"""Writes the reference of commands and of errors from the code itself.
+"""Writes from the code: commands, errors, man pages, and schemas of what `--json` prints.
 
 Run `python docs/generate_commands.py` after a change of `harness/cli` or `harness/errors.py`; a
 test fails until it was done.
@@ -17,12 +17,14 @@ import click
 import harness
 from harness.cli.main import COMMANDS, SECTIONS
 from harness.cli.main import harness as program
+from harness.cli.manual.roff import file_name, render_man
 from harness.cli.outputs.kinds import schema_bytes
 from harness.cli.outputs.table import ERROR, OUTPUTS
 from harness.errors import HarnessError
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 SCHEMAS = REFERENCE.parent / "schemas" / "output"
+MAN = REFERENCE.parent / "man"
 WIDTH = 100
 
 _CLI_HEAD = """\
@@ -92,7 +94,7 @@ def error_classes() -> list[type[HarnessError]]:
 
 def all_commands() -> Iterator[tuple[str, click.Command, click.Context]]:
     """Yield every command with its full name, groups before what is in them."""
-    top = program.make_context("harness", [], resilient_parsing=True, terminal_width=WIDTH)
+    top = _top()
     for name in COMMANDS:
         command = program.get_command(top, name)
         if command is not None:
@@ -128,8 +130,15 @@ def render_all() -> Iterator[tuple[Path, bytes]]:
     """Yield every generated file with the bytes it should have."""
     yield REFERENCE / "cli.md", render_cli().encode()
     yield REFERENCE / "errors.md", render_errors().encode()
+    yield MAN / file_name(""), render_man(_top()).encode()
+    for name, _, context in all_commands():
+        yield MAN / file_name(name), render_man(context).encode()
     for command in (*OUTPUTS, ERROR):
         yield SCHEMAS / f"{command.replace(' ', '-')}.json", schema_bytes(command)
+
+
+def _top() -> click.Context:
+    return program.make_context("harness", [], resilient_parsing=True, terminal_width=WIDTH)
 
 
 def _below(
@@ -146,4 +155,5 @@ def _below(
 
 if __name__ == "__main__":
     for target, content in render_all():
+        target.parent.mkdir(exist_ok=True)
         target.write_bytes(content)

@@ -45,7 +45,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
     },
     "The main job, in order": {
         "recipe": Listed("project", "List, show and check recipes."),
-        "seal": Listed("plan", "Freeze recipe, files, image and policy into one plan hash."),
+        "seal": Listed("plan", "Freeze recipes, files, images and policy into one plan hash."),
         "plan": Listed("plan", "List plans, or show what one would run."),
         "approve": Listed("approve", "Sign a plan hash or a diff hash with your SSH key."),
         "reject": Listed("approve", "Sign that a plan or a diff must not go on."),
@@ -55,7 +55,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         "undo": Listed("apply", "Make the reverse of a landed diff, to be approved itself."),
     },
     "Look": {
-        "runs": Listed("runs", "List runs, show one, print its logs."),
+        "runs": Listed("runs", "List runs, show one, print or follow its logs, end it."),
         "ledger": Listed("ledger", "List, show and verify the append-only ledger."),
         "image": Listed("image", "Build, list and verify worker images."),
     },

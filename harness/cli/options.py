@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.cli.outputs.table import OUTPUTS, named
+from harness.cli.outputs.table import named
 from harness.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,9 +62,7 @@ def parse_parameters(items: tuple[str, ...]) -> dict[str, str]:
 def print_json(value: Any) -> None:
     """Print a command's JSON, its `_type` added; ASCII only, so that no character can hide."""
     command = click.get_current_context().command_path.partition(" ")[2]
-    if command in OUTPUTS:
-        value = named(command, value)
-    click.echo(json.dumps(value, ensure_ascii=True, indent=2))
+    click.echo(json.dumps(named(command, value), ensure_ascii=True, indent=2))
 
 
 def key_words() -> str:

@@ -54,14 +54,14 @@ def test_every_command_and_option_has_help(generator: ModuleType) -> None:
 
 
 def test_every_command_that_reads_speaks_json(generator: ModuleType) -> None:
-    """The exceptions print stored bytes, as they are, and the demonstration."""
+    """The exceptions print bytes, pages, schemas or scripts as they are, and the demonstration."""
     mute = [
         name
         for name, command, _ in generator.all_commands()
         if not isinstance(command, click.Group)
         and not any("--json" in parameter.opts for parameter in command.params)
     ]
-    assert mute == ["demo", "runs logs", "ledger object"]
+    assert mute == ["demo", "runs logs", "ledger object", "help", "schema", "completion"]
 
 
 def test_every_error_has_a_code_of_its_own_an_exit_code_and_a_hint(generator: ModuleType) -> None:

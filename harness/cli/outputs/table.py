@@ -74,9 +74,11 @@ def named(command: str, value: Any) -> Any:
         value: an object, or a list of them.
 
     Raises:
-        KeyError: the command has no kind.
+        RuntimeError: the command has no kind: a fault of ours.
     """
-    output = OUTPUTS[command]
+    output = OUTPUTS.get(command)
+    if output is None:
+        raise RuntimeError(f"{command}: has --json and no kind in harness.cli.outputs.table")
     kind = type_of(output.kind)
     if output.many:
         return [{"_type": kind, **item} for item in value]

@@ -1,35 +1,29 @@
 """A session: the state folder, the ledger and one project, opened together.
 
-A project is known to the host by a random id, kept in the state folder with the project's root;
-nothing is written into the project. Opening one for work first settles what a killed command left
-behind (`harness.flows.recover`).
+A project is known to the host by a random id (`harness.flows.projects`); nothing is written into
+the project. Opening one for work first settles what a killed command left
+behind (`harness.flows.work`).
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.errors import InputError, StateError
+from harness.errors import InputError
+from harness.flows.projects import know_project
 from harness.ledger.folder import LedgerFolder
 from harness.ledger.key_folder import KeyFolder
 from harness.ledger.log import Ledger
-from harness.model.canonical import canonical_bytes, parse_canonical
 from harness.model.clock import format_time
 from harness.model.files.project_file import PROJECT_FILE, ProjectFile, read_project_file
 from harness.model.files.strict_yaml import MAX_BYTES
-from harness.model.relpath import path_from_json, path_to_json
 from harness.store.blobs import BlobStore
 from harness.store.bounded import read_bounded
-from harness.store.durable import state_error, write_durably
-from harness.store.lock import hold_lock
 from harness.store.state import StateFolder, find_state_root, open_state
-
-PROJECT_RECORD = "harness/project/v1"
 
 
 def read_clock() -> datetime:
@@ -169,68 +163,22 @@ def open_session(start: Path, *, demo: bool = False) -> Session:
         demo: mark a new project as the demonstration project.
 
     Raises:
-        InputError: there is no project here, or its harness.yaml has mistakes.
+        InputError: there is no project here, its harness.yaml has mistakes, or it may be a project
+            that was moved here.
         StateError: the state folder can't be used.
     """
     root = find_project_root(start)
     file = read_project(root)
     host = open_host()
-    project, is_demo = _know_project(host.state, root, file.name, demo=demo)
+    known = know_project(host.state, root, file.name, demo=demo)
     return Session(
         host=host,
         project=Project(
-            id=project,
+            id=known.id,
             name=file.name,
             root=root,
             recipes=root / file.recipes,
             policies=root / file.policies,
-            demo=is_demo,
+            demo=known.demo,
         ),
     )
-
-
-def _read_record(path: Path) -> tuple[bytes, bool]:
-    """Return a known project's root and whether it is the demonstration's."""
-    try:
-        value = parse_canonical(path.read_bytes(), PROJECT_RECORD)
-        return path_from_json(value, "root"), bool(value["demo"])
-    except OSError as error:
-        raise state_error(f"read {path.name}", error) from error
-    except (InputError, KeyError) as error:
-        raise StateError(
-            f"state folder: projects/{path.parent.name}/{path.name}: is not as it was written",
-            hint="restore it from a backup; without it that project would get a new id",
-        ) from error
-
-
-def find_known_project(state: StateFolder, root: Path) -> tuple[str, bool] | None:
-    """Return the id of a project that the host has met, and whether it is the demonstration's.
-
-    Raises:
-        StateError: a project's record can't be read.
-    """
-    for record in sorted((state.root / "projects").glob("*/project.json")):
-        known, is_demo = _read_record(record)
-        if known == os.fsencode(root):
-            return record.parent.name, is_demo
-    return None
-
-
-def _know_project(state: StateFolder, root: Path, name: str, *, demo: bool) -> tuple[str, bool]:
-    folder = state.root / "projects"
-    with hold_lock(folder / "lock", wait_seconds=10, busy="projects: another command adds one"):
-        known = find_known_project(state, root)
-        if known is not None:
-            return known
-        project = secrets.token_hex(16)
-        state.project(project).mkdir(mode=0o700)
-        record_bytes = canonical_bytes(
-            {
-                "_type": PROJECT_RECORD,
-                "name": name,
-                "demo": demo,
-                **path_to_json(os.fsencode(root), "root"),
-            }
-        )
-        write_durably(state.project(project) / "project.json", record_bytes)
-        return project, demo

@@ -14,7 +14,7 @@ from harness.ledger.note import (
     open_checkpoint,
     parse_checkpoint,
 )
-from harness.ledger.verify import Era, LedgerReport
+from harness.ledger.report import Era, LedgerReport
 from harness.model.digest import PREFIX
 
 

@@ -17,8 +17,7 @@ Lines are read one at a time with one line of look-ahead: memory does not grow w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from typing import BinaryIO
 
 from harness.errors import InputError, LedgerBrokenError
@@ -32,8 +31,8 @@ from harness.ledger.chain import (
 )
 from harness.ledger.key_change import KEY_VERBS, KeyChange, read_change
 from harness.ledger.merkle import leaf_hash
-from harness.ledger.note import Checkpoint, VerifierKey
-from harness.model.digest import PREFIX, Digest
+from harness.ledger.note import Checkpoint
+from harness.model.digest import PREFIX
 from harness.model.entry import Entry
 from harness.store.durable import state_error
 
@@ -42,47 +41,6 @@ _ROOT = (
     "expected root {expected}, got {got}: this line was changed, or an earlier one together with "
     "every link after it"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Era:
-    """The lines that one host key stands for.
-
-    Attributes:
-        key: the key; None when it was lost before any change named it.
-        since: number of lines before the era.
-        time: RFC 3339 time of the change that began it; empty for the first.
-        begun_by: rotate, renew, or `first`.
-    """
-
-    key: VerifierKey | None
-    since: int
-    time: str
-    begun_by: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerReport:
-    """What a full check of a ledger found right.
-
-    Attributes:
-        size: number of entries, also those that no checkpoint covers yet.
-        root: Merkle root over them.
-        time: RFC 3339 time of the last one; empty when there is none.
-        checkpoint: the signed note as it is on the disk; empty before the first append.
-        eras: the host keys, oldest first; the last one signs now. None for an empty ledger.
-        roots: Merkle root by number of lines, for those that were asked for and are there.
-        warnings: clock steps, torn tails, lost keys, entries without a checkpoint; each names its
-            line.
-    """
-
-    size: int
-    root: Digest
-    time: str
-    checkpoint: str
-    eras: tuple[Era, ...]
-    roots: Mapping[int, bytes]
-    warnings: tuple[str, ...]
 
 
 class Walk:
@@ -97,13 +55,13 @@ class Walk:
         end: how many bytes of the stream to read. Taken after the checkpoint was read, it lets
             others append meanwhile.
         start: where to begin. Its root is checked as soon as the checkpoint's size is reached.
-        watch: numbers of lines whose root is wanted.
+        watch: numbers of lines after which the head is wanted.
 
     Attributes:
         head: after the last entry read.
         tail: bytes after the last entry that are not entries.
         changes: the changes of the host's key that were met.
-        roots: Merkle root by number of lines, for those watched.
+        heads: where the ledger stood after so many lines, for those watched.
     """
 
     def __init__(
@@ -118,7 +76,7 @@ class Walk:
         self.head = start or Head()
         self.tail = 0
         self.changes: list[KeyChange] = []
-        self.roots: dict[int, bytes] = {}
+        self.heads: dict[int, Head] = {}
         self._is_whole = self.head.tree.size == 0
         self._watch = frozenset(watch)
         self._tail_goes_on = False
@@ -140,7 +98,7 @@ class Walk:
                 raise LedgerBrokenError("ledger: checkpoint is missing, but there are entries")
             return
         self._require_root(self._checkpoint)
-        self._keep_root()
+        self._keep_head()
         yield from self._entries(self._checkpoint)
         if self.head.tree.size < self._checkpoint.size:
             raise _broken(
@@ -168,7 +126,7 @@ class Walk:
                 self._read_change(entry)
             self._before, self.head = self.head, self.head.after(line[:-1], entry.time)
             self._require_root(checkpoint)
-            self._keep_root()
+            self._keep_head()
             yield entry
             line = following
 
@@ -216,9 +174,9 @@ class Walk:
             expected, got = hash_text(checkpoint.root), hash_text(tree.root())
             raise _broken(tree.size, _ROOT.format(expected=expected, got=got))
 
-    def _keep_root(self) -> None:
+    def _keep_head(self) -> None:
         if self.head.tree.size in self._watch:
-            self.roots[self.head.tree.size] = self.head.tree.root()
+            self.heads[self.head.tree.size] = self.head
 
     def _read_change(self, entry: Entry) -> None:
         before = self.changes[-1] if self.changes else None
@@ -238,79 +196,6 @@ class Walk:
             raise state_error("read entries.jsonl", error) from error
         self._position += len(line)
         return line
-
-
-def report_of(
-    walk: Walk, *, covered: int, note: bytes | None, key: VerifierKey | None
-) -> LedgerReport:
-    """Walk to the end and say what was found.
-
-    Args:
-        walk: over all lines, not begun yet.
-        covered: number of entries the checkpoint covers.
-        note: the checkpoint's bytes.
-        key: the key that the checkpoint was opened with; None without one.
-
-    Raises:
-        LedgerBrokenError: names the first bad line.
-    """
-    warnings: list[str] = []
-    for entry in walk:
-        warnings.extend(_warnings_of(entry))
-    size = walk.head.tree.size
-    if size > covered:
-        warnings.append(
-            f"lines {covered + 1} to {size}: no checkpoint covers them yet; the next append signs"
-        )
-    if walk.tail:
-        warnings.append(
-            f"line {size + 1}: {walk.tail} torn bytes; the next append moves them aside"
-        )
-    return LedgerReport(
-        size=size,
-        root=hash_text(walk.head.tree.root()),
-        time=walk.head.time,
-        checkpoint=(note or b"").decode(),
-        eras=eras_of(walk.changes, key),
-        roots=walk.roots,
-        warnings=tuple(warnings),
-    )
-
-
-def eras_of(changes: Sequence[KeyChange], key: VerifierKey | None) -> tuple[Era, ...]:
-    """Return the eras of a ledger.
-
-    Args:
-        changes: every change of key, oldest first.
-        key: the key in force when there was no change; None when there is no key either.
-    """
-    first = changes[0].old if changes else key
-    if not changes and key is None:
-        return ()
-    return (
-        Era(key=first, since=0, time="", begun_by="first"),
-        *(
-            Era(key=item.new, since=item.seq, time=item.time, begun_by=item.verb)
-            for item in changes
-        ),
-    )
-
-
-def _warnings_of(entry: Entry) -> Iterator[str]:
-    if "clockStepMs" in entry.notes:
-        yield f"line {entry.seq + 1}: the clock had stepped back by {entry.notes['clockStepMs']} ms"
-    if "tornBytes" in entry.notes:
-        yield f"line {entry.seq + 1}: {entry.notes['tornBytes']} torn bytes were moved aside"
-    if entry.verb == "renew":
-        yield (
-            f"line {entry.seq + 1}: the host key had been lost and a new one took its place; no "
-            "signature connects it with the lines before"
-        )
-    if entry.verb == "restore":
-        yield (
-            f"line {entry.seq + 1}: the state was restored from a backup; what was done after that "
-            "backup is not in it"
-        )
 
 
 def _links_to(following: bytes, line: bytes) -> bool:

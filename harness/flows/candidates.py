@@ -18,7 +18,8 @@ from harness.errors import HarnessError
 from harness.execution.image.definition import list_definitions
 from harness.execution.image.lock import read_lock
 from harness.flows.history import list_plans, list_quarantined, list_runs
-from harness.flows.session import find_known_project, find_project_root, read_project
+from harness.flows.projects import list_projects
+from harness.flows.session import find_project_root, read_project
 from harness.governance.reviewers import parse_reviewers
 from harness.model.entry import Entry, parse_entry
 from harness.model.files.policy_file import reviewers_file_of
@@ -170,12 +171,13 @@ def _recent(start: Path) -> tuple[str, list[Entry]]:
     An entry about a run whose plan was sealed before them is left out: it can't be told alone.
     """
     state = _state()
-    known = find_known_project(state, find_project_root(start))
-    if known is None:
+    root = find_project_root(start)
+    project = next((item.id for item in list_projects(state) if item.root == root), "")
+    if not project:
         return "", []
     entries = _tail(state.ledger / "entries.jsonl")
     sealed = {entry.body["run"] for entry in entries if entry.verb == "seal"}
-    return known[0], [entry for entry in entries if entry.body.get("run") in sealed]
+    return project, [entry for entry in entries if entry.body.get("run") in sealed]
 
 
 def _tail(path: Path) -> list[Entry]:

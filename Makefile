@@ -36,7 +36,8 @@ format: $(VENV)/ready  ## Format the code.
 	@$(VENV)/bin/ruff check --quiet --fix . ; $(VENV)/bin/ruff format --quiet .
 
 reference: $(VENV)/ready  ## Write the generated reference pages and schemas anew.
-	@$(PYTHON) docs/generate_reference.py && $(PYTHON) docs/generate_commands.py
+	@$(PYTHON) docs/generate_reference.py && $(PYTHON) docs/generate_commands.py && \
+	  $(PYTHON) docs/generate_python.py
 
 undo: $(VENV)/ready  ## Take back what demo and test installed and started on this machine.
 	@$(VENV)/bin/harness setup --undo --yes

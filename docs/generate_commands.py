@@ -19,7 +19,7 @@ from harness.cli.main import COMMANDS, SECTIONS
 from harness.cli.main import harness as program
 from harness.cli.manual.roff import file_name, render_man
 from harness.cli.outputs.kinds import schema_bytes
-from harness.cli.outputs.table import ERROR, OUTPUTS
+from harness.cli.outputs.table import ERROR, OUTPUTS, Output, type_of
 from harness.errors import HarnessError
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -33,8 +33,33 @@ _CLI_HEAD = """\
 Written by `python docs/generate_commands.py`. Each page is also `harness COMMAND --help`.
 
 A hash may be shortened to 12 or more digits to look at something, never to sign, run or apply it.
-`--json` prints one JSON value on stdout, and an error as JSON on stderr. Without a terminal nothing
-is asked and nothing moves. [Errors](errors.md) explains the exit codes.
+`--json` prints one JSON value on stdout, an error as JSON on stderr: see [JSON output](json.md).
+Without a terminal nothing is asked and nothing moves. [Errors](errors.md) explains the exit codes.
+`harness completion SHELL` lets bash, zsh and fish complete all of it, hashes and run ids too.
+"""
+
+_JSON_HEAD = """\
+# JSON output
+
+Written by `python docs/generate_commands.py`.
+
+Commands that look at something, or end with a result, take `--json`: one JSON value on stdout,
+ASCII only, and nothing else there. An error is one JSON object on stderr, and stdout stays empty.
+Exit codes are the same with `--json` and without.
+
+- Every object at the top, and every item of a list at the top, has a `_type` that says what it is
+  and in which version, as `harness/output/plan/v1`.
+- Within a version a member may be added: read what you know, ignore the rest. A member that goes,
+  is renamed, or means something else makes a new version, and the changelog says so.
+- The schemas are those of this release, and closed: they describe every member there is.
+  `harness schema COMMAND` prints the one that the installed program follows.
+- Hashes are full, sizes are bytes, times are RFC 3339 in UTC, durations are milliseconds. What is
+  absent is an empty text or null, as its schema says. A path that is not UTF-8 is `path_b64`.
+
+A [ledger entry](formats.md) is printed as it is stored, with the `_type` it is hashed under.
+
+| command | prints | `_type` | schema |
+|---|---|---|---|
 """
 
 _ERRORS_HEAD = """\
@@ -126,15 +151,33 @@ def render_errors() -> str:
     return _ERRORS_HEAD + "".join(lines)
 
 
+def render_json() -> str:
+    """Return the page of the JSON output."""
+    rows = []
+    for command in (*OUTPUTS, ERROR):
+        output = OUTPUTS.get(command, Output(ERROR))
+        name = f"`harness {command}`" if command in OUTPUTS else "any, on stderr"
+        what = "a list" if output.many else "an object"
+        link = f"[{file_stem(command)}](../schemas/output/{file_stem(command)}.json)"
+        rows.append(f"| {name} | {what} | `{type_of(output.kind)}` | {link} |\n")
+    return _JSON_HEAD + "".join(rows)
+
+
+def file_stem(command: str) -> str:
+    """Return the name of a command's schema file, without its suffix."""
+    return command.replace(" ", "-")
+
+
 def render_all() -> Iterator[tuple[Path, bytes]]:
     """Yield every generated file with the bytes it should have."""
     yield REFERENCE / "cli.md", render_cli().encode()
     yield REFERENCE / "errors.md", render_errors().encode()
+    yield REFERENCE / "json.md", render_json().encode()
     yield MAN / file_name(""), render_man(_top()).encode()
     for name, _, context in all_commands():
         yield MAN / file_name(name), render_man(context).encode()
     for command in (*OUTPUTS, ERROR):
-        yield SCHEMAS / f"{command.replace(' ', '-')}.json", schema_bytes(command)
+        yield SCHEMAS / f"{file_stem(command)}.json", schema_bytes(command)
 
 
 def _top() -> click.Context:

@@ -240,7 +240,10 @@ class Project:
         return diff_of(session, undo_diff(session, digest))
 
     def read(self, digest: str) -> bytes:
-        """Return the stored bytes of a digest: a log, an artifact, a plan, a statement.
+        """Return stored bytes, checked against their digest.
+
+        Args:
+            digest: of a log, an artifact, a plan, a statement.
 
         Raises:
             VerificationError: it is missing, or its bytes are not those of the digest.

@@ -21,7 +21,7 @@ _WORDS = re.compile(r"[A-Z][A-Z_]+|\{[a-z|]+\}")
 def contexts() -> Iterator[click.Context]:
     """Yield a context of every command."""
     top = harness.make_context("harness", [], resilient_parsing=True)
-    waiting = [(top, name) for name in reversed(COMMANDS)]
+    waiting = [(top, name) for name in reversed(list(COMMANDS))]
     while waiting:
         above, name = waiting.pop()
         group = above.command

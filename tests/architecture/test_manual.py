@@ -38,7 +38,7 @@ CONTEXTS = {context.command_path.removeprefix("harness "): context for context i
 
 
 def test_there_is_a_page_for_every_command_and_no_other() -> None:
-    assert sorted(PAGES) == sorted(CONTEXTS)
+    assert sorted(PAGES) == sorted(["", *CONTEXTS])  # the empty one is the program's own
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
@@ -71,7 +71,7 @@ def test_help_is_the_page(name: str) -> None:
 
 
 def test_every_variable_and_file_of_the_manual_is_used() -> None:
-    pages = PAGES.values()
+    pages = [page for name, page in PAGES.items() if name]
     assert {name for page in pages for name in page.environment} | {"HARNESS_DEBUG"} == set(
         ENVIRONMENT
     )
@@ -82,6 +82,14 @@ def test_every_variable_that_a_command_reads_is_in_the_source() -> None:
     source = "".join(path.read_text("utf-8") for path in (ROOT / "harness").rglob("*.py"))
     for name in ENVIRONMENT:
         assert source.count(f'"{name}"') > 1, name
+
+
+def test_the_programs_own_man_page_lists_its_commands() -> None:
+    top = harness.make_context("harness", [], resilient_parsing=True)
+    page = render_man(top)
+    assert all(f"\\fB{name}\\fR" in page for name in COMMANDS)
+    for title in ("EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO"):
+        assert f"\n.SH {title}\n" in page
 
 
 def test_a_line_that_begins_as_a_roff_request_is_text() -> None:

@@ -73,7 +73,8 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _filled(text: str) -> list[str]:
-    return [_escape(line) for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)]
+    words = " ".join(text.split())
+    return [_escape(line) for line in textwrap.wrap(words, _WIDTH, break_on_hyphens=False)]
 
 
 def _section(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
@@ -112,7 +113,8 @@ def _examples(examples: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _see_also(command: str) -> list[str]:
-    pages = ["harness", *(name.replace(" ", "-") for name in related_to(command))]
-    if not command:
-        return []
-    return [".SH SEE ALSO", ",\n".join(rf"\fB{_escape(page)}\fR(1)" for page in sorted(set(pages)))]
+    names = {name.replace(" ", "-") for name in related_to(command)}
+    if command:
+        names.add("harness")
+    pages = ",\n".join(rf"\fB{_escape(name)}\fR(1)" for name in sorted(names))
+    return [".SH SEE ALSO", pages] if names else []

@@ -42,4 +42,4 @@ def related_to(command: str) -> tuple[str, ...]:
 
 
 def _variables(page: Page) -> tuple[str, ...]:
-    return (*page.environment, "HARNESS_DEBUG")
+    return tuple(dict.fromkeys((*page.environment, "HARNESS_DEBUG")))

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.cli.manual.page import Page
+from harness.cli.manual.page import ENVIRONMENT, FILES, Page
 
 _ENGINE = ("DOCKER_HOST", "HARNESS_STATE")
 _LOCK = ("~/.local/state/sealed-harness/images.lock",)
 
 START_PAGES: Mapping[str, Page] = {
+    "": Page(
+        exits={
+            0: "Passed or done, also when a diff waits.",
+            1: "The recipe failed: an exit code, a signal, a timeout or a limit.",
+            3: "Bytes are not what was promised.",
+            4: "Not permitted, or not yet.",
+            5: "Something tried to leave its box.",
+            7: "Something from outside could not be had.",
+            70: "A fault of harness itself: please report it.",
+        },
+        environment=tuple(ENVIRONMENT),
+        files=tuple(FILES),
+        examples=(
+            (
+                "Begin a project, with its first reviewer",
+                "harness init --key KEY.pub --reviewer me",
+            ),
+            ("Make a plan, and have it approved and run", "harness seal format"),
+        ),
+        see=("setup", "init", "seal", "approve", "run", "diff", "apply", "help"),
+    ),
     "setup": Page(
         exits={
             6: "No engine answers, or a step is needed that was not agreed to or not possible.",

@@ -167,3 +167,10 @@ class StateError(HarnessError):
     code = "state"
     exit_code = 6
     hint = "check the state folder's owner, mode (0700) and free space"
+
+
+class NewerStateError(StateError):
+    """A newer harness wrote it; this one would have to guess."""
+
+    code = "newer-state"
+    hint = "upgrade harness on this host; nothing was written"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.cli.command import Group
-from harness.cli.options import json_option, print_json
+from harness.cli.key import era_json
+from harness.cli.options import json_option, print_json, read_given_file
 from harness.cli.plain import plain
 from harness.errors import InputError
+from harness.flows.keys import verify_ledger
 from harness.flows.session import open_host
 from harness.model.canonical import parse_json
 from harness.model.digest import parse_given_digest, short
@@ -77,13 +80,26 @@ def ledger_object(digest: str) -> None:
 
 
 @ledger.command("verify")
+@click.option(
+    "--checkpoint",
+    "kept",
+    type=click.Path(path_type=Path),
+    help="A checkpoint that you kept: the ledger must continue it.",
+)
+@click.option(
+    "--vkey",
+    default="",
+    help="A verifier key that you were given: each key after it must be signed by the one before.",
+)
 @json_option
-def ledger_verify(*, as_json: bool) -> None:
+def ledger_verify(kept: Path | None, vkey: str, *, as_json: bool) -> None:
     """Check every line, the chain, the tree and the signed checkpoint.
 
-    Exit code 3 and the first bad line when something does not fit.
+    Exit code 3 and the first bad line when something does not fit. Changes of the host's key are
+    followed; only what you kept elsewhere shows a ledger that was cut back or replaced.
     """
-    report = open_host().ledger.verify()
+    note = read_given_file(kept, "checkpoint") if kept else b""
+    report = verify_ledger(open_host(), kept=note, vkey=vkey.strip())
     if as_json:
         print_json(
             {
@@ -91,11 +107,16 @@ def ledger_verify(*, as_json: bool) -> None:
                 "root": report.root,
                 "time": report.time,
                 "checkpoint": report.checkpoint,
+                "keys": [era_json(era) for era in report.eras],
                 "warnings": list(report.warnings),
             }
         )
         return
     click.secho(f"ledger ok: {report.size} entries, root {report.root}", fg="green")
+    if kept:
+        click.echo("it continues the checkpoint that you kept")
+    if vkey:
+        click.echo("its key follows from the one that you were given")
     for warning in report.warnings:
         click.secho(f"note: {plain(warning)}", fg="yellow")
     if report.checkpoint:

@@ -59,6 +59,11 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         "ledger": Listed("ledger", "List, show and verify the append-only ledger."),
         "image": Listed("image", "Build, list and verify worker images."),
     },
+    "Keep": {
+        "project": Listed("projects", "List projects, move one, add one."),
+        "key": Listed("key", "Show, rotate and renew the key that signs the ledger."),
+        "state": Listed("state", "Back up the state of this host, and restore it."),
+    },
     "Around it": {
         "help": Listed("help", "Print a command's page of the manual."),
         "schema": Listed("schema", "Print the JSON Schema of a file, or of what a command prints."),

@@ -12,6 +12,9 @@ import click
 
 from harness.cli.outputs.table import named
 from harness.errors import InputError
+from harness.store.bounded import read_bounded
+
+MAX_GIVEN = 65_536
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,6 +66,18 @@ def print_json(value: Any) -> None:
     """Print a command's JSON, its `_type` added; ASCII only, so that no character can hide."""
     command = click.get_current_context().command_path.partition(" ")[2]
     click.echo(json.dumps(named(command, value), ensure_ascii=True, indent=2))
+
+
+def read_given_file(path: Path, what: str) -> bytes:
+    """Return the bytes of a small file that a person names.
+
+    Raises:
+        InputError: it can't be read, or has more than 64 KiB.
+    """
+    try:
+        return read_bounded(path, MAX_GIVEN)
+    except OSError as error:
+        raise InputError(f"{what}: {path}: {error.strerror}") from error
 
 
 def key_words() -> str:

@@ -4,6 +4,8 @@ Rules:
     * A nonce is spent by the intent entry of a run or an apply, so it is spent before the effect.
     * A decision is found by gate, subject and plan. Its bytes come from the blob store by digest;
       bytes that are missing stop everything, for they could be a rejection.
+    * An approval from before a restore is stale, also when it is brought again: it may have been
+      used in what the backup does not hold.
     * A grant is claimed under the ledger's lock: `guard_grant` is what `Ledger.append` checks.
 """
 
@@ -53,14 +55,17 @@ def collect_approvals(
         InputError: an entry names no digest.
         VerificationError: a statement or signature is missing or has other bytes.
     """
+    about = [entry for entry in entries if entry.verb in _DECISIONS and _is_about(entry, terms)]
+    restored = max((entry.seq for entry in entries if entry.verb == "restore"), default=-1)
+    stale = {entry.body.get("statement") for entry in about if entry.seq < restored}
     return tuple(
         ReceivedApproval(
             statement=load_blob(parse_digest(entry.body.get("statement"))),
             signature=load_blob(parse_digest(entry.body.get("signature"))),
             received=entry.time,
+            stale=entry.body.get("statement") in stale,
         )
-        for entry in entries
-        if entry.verb in _DECISIONS and _is_about(entry, terms)
+        for entry in about
     )
 
 

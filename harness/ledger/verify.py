@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import BinaryIO
 
-from harness.errors import InputError, LedgerBrokenError
+from harness.errors import InputError, LedgerBrokenError, NewerStateError
 from harness.ledger.chain import (
     MAX_LINE,
     Head,
@@ -91,6 +91,7 @@ class Walk:
 
         Raises:
             LedgerBrokenError: names the first bad line, or what else does not fit.
+            NewerStateError: names a line that a newer harness wrote.
             StateError: the lines can't be read.
         """
         if self._checkpoint is None:
@@ -136,6 +137,8 @@ class Walk:
         number = self.head.tree.size + 1
         try:
             entry = parse_line(line)
+        except NewerStateError as error:  # not torn: a whole line, which must not be moved aside
+            raise NewerStateError(f"ledger line {number}: {error.message}") from error
         except InputError as error:
             if not covered:
                 return None

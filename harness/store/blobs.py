@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from harness.model.digest import PREFIX, Digest, digest_of
 from harness.store.durable import rename, state_error, sync_folder, write_all
 
 CHUNK = 1 << 20
+
+_NAME = re.compile(r"[0-9a-f]{62}")
 
 
 class BlobStore:
@@ -38,6 +41,19 @@ class BlobStore:
     def has(self, digest: Digest) -> bool:
         """Tell whether the blob is stored."""
         return self.path_of(digest).exists()
+
+    def listing(self) -> Iterator[tuple[Digest, int]]:
+        """Yield digest and size of every stored blob, in no order; their bytes are not read.
+
+        Raises:
+            StateError: the folder can't be read.
+        """
+        try:
+            for path in self.root.glob("[0-9a-f][0-9a-f]/*"):
+                if _NAME.fullmatch(path.name):
+                    yield Digest(PREFIX + path.parent.name + path.name), path.lstat().st_size
+        except OSError as error:
+            raise state_error("list blobs", error) from error
 
     def put(self, data: bytes) -> Digest:
         """Store bytes; nothing is written when they are there already.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.cli.outputs.keep_kinds import ERAS
 from harness.cli.outputs.pieces import (
     Schema,
     digest,
@@ -64,6 +65,7 @@ LEDGER_REPORT: Schema = members(
         "root": digest("Root of the tree over them (RFC 6962)."),
         "time": or_empty(moment("Of the last entry; empty without one.")),
         "checkpoint": text("The signed checkpoint (C2SP); empty before the first entry."),
+        "keys": ERAS,
         "warnings": many("What is odd, and no proof of anything.", text("A warning.")),
     },
 )

@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from harness.cli.outputs import diff_kinds, host_kinds, plan_kinds, project_kinds, run_kinds
+from harness.cli.outputs import (
+    diff_kinds,
+    host_kinds,
+    keep_kinds,
+    plan_kinds,
+    project_kinds,
+    run_kinds,
+)
 from harness.cli.outputs.pieces import Schema
 from harness.cli.outputs.table import ERROR, OUTPUTS, type_of
 
@@ -25,6 +32,12 @@ KINDS: Mapping[str, Schema] = {
     "applied": diff_kinds.APPLIED,
     "entry": host_kinds.ENTRY,
     "ledger-report": host_kinds.LEDGER_REPORT,
+    "known-project": keep_kinds.KNOWN_PROJECT,
+    "moved-project": keep_kinds.MOVED_PROJECT,
+    "keys": keep_kinds.KEYS,
+    "key-change": keep_kinds.KEY_CHANGE,
+    "backup": keep_kinds.BACKUP,
+    "restored": keep_kinds.RESTORED,
     "built-image": host_kinds.BUILT_IMAGE,
     "locked-image": host_kinds.LOCKED_IMAGE,
     "verified-image": host_kinds.VERIFIED_IMAGE,

@@ -13,6 +13,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 PROMISED = frozenset(filter(None, os.environ.get("HARNESS_REQUIRE", "").split(",")))
 """Markers that this lane promises to run: a skip of such a test is a failure."""
 
+pytest_plugins = ("tests.turns",)
+
 
 @pytest.fixture(scope="session")
 def shared_vectors() -> Path:
@@ -35,8 +37,22 @@ def pytest_runtest_makereport(
         broken = sorted(mark for mark in PROMISED if item.get_closest_marker(mark))
         if broken and not hasattr(report, "wasxfail"):
             report.outcome = "failed"
-            report.longrepr = f"this lane promises {', '.join(broken)} tests: {report.longrepr}"
+            report.longrepr = _broken_promise(broken, report.longrepr)
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Turn the skip of a whole file into an error: nobody knows which promises went with it."""
+    report = yield
+    if report.skipped and PROMISED:
+        report.outcome = "failed"
+        report.longrepr = _broken_promise(sorted(PROMISED), report.longrepr)
+    return report
+
+
+def _broken_promise(marks: list[str], reason: object) -> str:
+    return f"this lane promises {', '.join(marks)} tests: {reason}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

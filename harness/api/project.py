@@ -6,7 +6,6 @@ Everything goes through the flows, so through every gate: `approve` signs with a
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from harness.api.translate import decision_of, diff_of, plan_of, run_of
 from harness.api.values import Decision, Diff, Plan, Run
 from harness.flows.apply import apply_diff, undo_diff
 from harness.flows.approve import decide
+from harness.flows.caller import caller_name
 from harness.flows.history import list_runs
 from harness.flows.live_runs import cancel_run, find_live_run
 from harness.flows.lookup import find_quarantined, find_run, pick_exact_diff
@@ -82,7 +82,7 @@ class Project:
             recipes,
             chosen=dict(parameters or {}),
             why=why,
-            requester=requester or getpass.getuser(),
+            requester=requester or caller_name(),
         )
         return plan_of(view_plan_of(session, session.ledger.entries(), sealed.plan.digest))
 

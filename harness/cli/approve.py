@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from harness.cli.show_diff import print_diff
 from harness.cli.show_plan import print_plan
 from harness.errors import ApprovalMissingError, InputError
 from harness.flows.approve import Received, build_statement, decide, open_for_decision, receive
+from harness.flows.caller import caller_home
 from harness.flows.gates import OpenGate
 from harness.flows.plans import view_plan_of
 from harness.flows.session import Session
@@ -165,9 +167,10 @@ def show_gate(session: Session, gate: OpenGate) -> None:
 
 
 def _usual_key() -> Path:
-    folder = Path.home() / ".ssh"
+    home = caller_home(os.environ)
+    folder = home / ".ssh" if home else Path("~/.ssh")
     for name in DEFAULT_KEYS:
-        if (folder / name).exists():
+        if os.path.exists(folder / name):  # noqa: PTH110 - false where this user can't look
             return folder / name
     raise InputError(
         f"key: none of {', '.join(DEFAULT_KEYS)} is in {folder}",

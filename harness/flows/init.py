@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import getpass
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.flows.caller import caller_home, caller_name
 from harness.flows.starter import starter_files
 from harness.governance.sign import read_public_key
 from harness.governance.ssh_keys import PublicKey
@@ -49,7 +49,7 @@ def init_project(folder: Path, *, key: Path | None, reviewer: str) -> Begun:
             the folder can't be written.
     """
     public = _find_key(key)
-    person = reviewer or getpass.getuser()
+    person = reviewer or caller_name()
     line = f"{public.type} {base64.b64encode(public.blob).decode('ascii')}" if public else ""
     if not _PRINCIPAL.fullmatch(person):
         raise InputError(f"reviewer: expected a name without spaces or commas, got {person!r:.60}")
@@ -63,8 +63,11 @@ def init_project(folder: Path, *, key: Path | None, reviewer: str) -> Begun:
 
 
 def _find_key(key: Path | None) -> PublicKey | None:
-    chosen = key or Path.home() / ".ssh" / "id_ed25519.pub"
-    return read_public_key(chosen) if key is not None or chosen.exists() else None
+    if key is not None:
+        return read_public_key(key)
+    home = caller_home(os.environ)
+    usual = home / ".ssh" / "id_ed25519.pub" if home else None
+    return read_public_key(usual) if usual and os.path.exists(usual) else None  # noqa: PTH110 - never raises
 
 
 def _write_new(path: Path, content: bytes) -> bool:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.flows.caller import caller_config
 from harness.flows.session import Session
 from harness.model.files.policy_file import read_host_isolation, read_policy, reviewers_file_of
 from harness.model.limits import Isolation
@@ -60,10 +61,13 @@ def _read_policy_bytes(session: Session, name: str) -> tuple[bytes, str]:
     return _read(path, file, hint), file
 
 
-def host_policy_path() -> Path:
-    """Return where the host's own policy is: `$XDG_CONFIG_HOME/sealed-harness/policy.yaml`."""
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "sealed-harness" / "policy.yaml"
+def host_policy_path() -> Path | None:
+    """Return where the host's own policy is: `$XDG_CONFIG_HOME/sealed-harness/policy.yaml`.
+
+    None for a caller without a home.
+    """
+    config = caller_config(os.environ)
+    return config / "sealed-harness" / "policy.yaml" if config else None
 
 
 def read_host_policy() -> Isolation | None:
@@ -73,9 +77,19 @@ def read_host_policy() -> Isolation | None:
         InputError: every mistake in the file.
     """
     path = host_policy_path()
-    if not path.exists():
+    if path is None:
         return None
-    return read_host_isolation(_read(path, str(path), ""), path.name)
+    try:
+        data = read_bounded(path, MAX_FILE)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        # It may hold limits that nobody may pass: what can't be read is not taken for absent.
+        raise InputError(
+            f"host policy {path}: {error.strerror}",
+            hint="let this user read it; HOME or XDG_CONFIG_HOME may be another user's",
+        ) from error
+    return read_host_isolation(data, path.name)
 
 
 def _read(path: Path, file: str, hint: str) -> bytes:

@@ -177,6 +177,13 @@ def _signing_error(said: str, exit_code: int) -> AuthorityError:
             "key: its private half is neither beside the .pub file nor in an agent",
             hint="start the agent and `ssh-add KEY`, or give the private key file",
         )
+    if "No user exists for uid" in said:
+        return AuthorityError(
+            "ssh-keygen: signs only for users that the host's list of users has, and this one is "
+            "not there",
+            hint="sign as another user: --write-statement here, `ssh-keygen -Y sign` there, "
+            "--statement and --signature here",
+        )
     last = show((said.strip().splitlines() or ["it said why above"])[-1].encode())[:200]
     return AuthorityError(f"ssh-keygen: could not sign (exit {exit_code}): {last}")
 

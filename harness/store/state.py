@@ -26,6 +26,11 @@ from harness.store.durable import state_error
 
 MODE = 0o700
 
+_ANOTHERS = (
+    "each user has a state folder of their own: set HARNESS_STATE, or HOME where it is another "
+    "user's; with sudo the one that counts is root's, so give every command with sudo or none"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class StateFolder:
@@ -115,12 +120,12 @@ def open_state(root: Path) -> StateFolder:
         StateError: it belongs to somebody else, has a wider mode than 0700, or can't be made.
     """
     try:
-        root.mkdir(mode=MODE, parents=True, exist_ok=True)
+        _make_private(root)
         found = root.stat()
         if found.st_uid != os.geteuid():
             raise StateError(
-                f"state folder: expected owner {os.geteuid()}, got {found.st_uid}",
-                hint="use a state folder of your own: set HARNESS_STATE",
+                f"state folder {root}: expected owner {os.geteuid()}, got {found.st_uid}",
+                hint=_ANOTHERS,
             )
         if stat.S_IMODE(found.st_mode) & 0o077:
             raise StateError(
@@ -129,6 +134,25 @@ def open_state(root: Path) -> StateFolder:
             )
         for name in ("host", "ledger", "objects", "images", "layers", "projects", "runs"):
             (root / name).mkdir(mode=MODE, exist_ok=True)
+    except PermissionError as error:
+        raise StateError(
+            f"state folder {root}: this user may not make or enter it", hint=_ANOTHERS
+        ) from error
     except OSError as error:
         raise state_error("open", error) from error
     return StateFolder(root)
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder and those above it that are missing, each with mode 0700.
+
+    So says the XDG Base Directory Specification; `Path.mkdir` leaves those above to the umask.
+
+    Raises:
+        OSError: as `os.mkdir`.
+    """
+    if folder.is_dir():
+        return
+    if folder.parent != folder:
+        _make_private(folder.parent)
+    folder.mkdir(mode=MODE, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import sys
 import threading
 import time
@@ -46,6 +47,16 @@ def test_nothing_of_the_callers_environment_comes_in_and_stdin_is_empty(tmp_path
     )
     names = str(sorted([*ENVIRONMENT]))
     assert text == f"{names} True\n"
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_what_it_makes_does_not_depend_on_the_callers_umask(umask: int, tmp_path: Path) -> None:
+    earlier = os.umask(umask)
+    try:
+        run([sys.executable, "-c", f"open({str(tmp_path / 'made')!r}, 'x')"], tmp_path / "log")
+    finally:
+        os.umask(earlier)
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o644
 
 
 def test_a_program_that_is_too_slow_is_ended_with_its_children(tmp_path: Path) -> None:

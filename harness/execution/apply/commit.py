@@ -121,6 +121,8 @@ class _Transaction:
             for step in plan_steps(self.changeset):
                 if _is_open(step, states[step.change.path]):
                     self.effects.do(step, found.get(step.change.path))
+                elif step.act == "make":
+                    self.effects.give(step)
             self._sync()
             return self.journal.advance("committed")
         except (OSError, HarnessError, KeyboardInterrupt) as error:

@@ -16,6 +16,7 @@ import stat
 from typing import Literal
 
 from harness.errors import BaseDriftError, ContainmentError
+from harness.execution.apply.owner import give_folder_at
 from harness.execution.apply.stage import NO_LINKS, write_node
 from harness.execution.apply.steps import Step, gives_way
 from harness.execution.apply.tree import (
@@ -101,6 +102,7 @@ class Effects:
                     self._take(step, folder)
                 elif step.act == "make":
                     make_folder_at(name, folder_fd=folder, mode=0o777)
+                    give_folder_at(name, self._tree.owner, folder_fd=folder)
                 elif step.act == "put":
                     self._put(step, folder)
                 else:
@@ -110,6 +112,16 @@ class Effects:
             raise BaseDriftError(f"{show(path)}: something is there by now") from error
         except NoFolderError as error:
             raise BaseDriftError(f"{show(path)}: its folder is gone by now") from error
+
+    def give(self, step: Step) -> None:
+        """Give a folder to its owner that a process made and did not come to give away.
+
+        Raises:
+            OSError: the operating system refuses.
+        """
+        if self._tree.owner is not None:
+            with self._tree.parent(step.change.path) as folder:
+                give_folder_at(last_name(step.change.path), self._tree.owner, folder_fd=folder)
 
     def undo(self, step: Step) -> None:
         """Take one step back if it was done; a foreign path is left alone.
@@ -181,5 +193,5 @@ class Effects:
         torn = stat_at(part, self._stage)
         if torn is not None:
             remove_at(part, folder_fd=self._stage, folder=stat.S_ISDIR(torn.st_mode))
-        write_node(self._stage, part, node, self._blobs)
+        write_node(self._stage, part, node, self._blobs, owner=self._tree.owner)
         rename_at(part, name, source_fd=self._stage, target_fd=self._stage)

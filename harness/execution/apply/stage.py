@@ -5,6 +5,8 @@ Rules:
       each step of the commit is one rename or link.
     * Content is hashed while it is written. New files get the caller's owner and umask; a file
       that gets new content keeps its permissions, so that a private file stays private.
+    * Root (sudo, a container's user) makes nothing its own: a new file gets the owner of the
+      project's folder, and one that gets new content keeps its owner.
     * What stands at a path that is swapped is kept by a hard link: rolling back restores the very
       inode. Where links are refused, the stored content serves.
 """
@@ -27,6 +29,7 @@ from harness.errors import (
 )
 from harness.execution.apply.check import Found
 from harness.execution.apply.journal import Journal, open_folder, remove
+from harness.execution.apply.owner import Owner, give_folder_at, owner_of
 from harness.execution.apply.steps import Step, plan_steps
 from harness.execution.apply.tree import NoFolderError, ProjectTree, Standing, last_name
 from harness.model.approval import Approved
@@ -117,7 +120,13 @@ def finish(tree: ProjectTree, journal: Journal) -> None:
 
 
 def write_node(
-    handle: int, name: bytes, node: Node, blobs: BlobStore, *, like: int | None = None
+    handle: int,
+    name: bytes,
+    node: Node,
+    blobs: BlobStore,
+    *,
+    owner: Owner | None,
+    like: os.stat_result | None = None,
 ) -> None:
     """Write what a node says under a name of the stage, durably.
 
@@ -126,7 +135,9 @@ def write_node(
         name: the name in it; nothing is there.
         node: file, symlink or folder.
         blobs: holds its content.
-        like: permissions of the file it takes the place of; None: the caller's umask decides.
+        owner: who gets it, when that is not the caller.
+        like: the file it takes the place of, which gives its permissions and, where there is an
+            `owner`, that too; None: the caller's umask decides.
 
     Raises:
         OSError: it can't be written.
@@ -134,9 +145,12 @@ def write_node(
     """
     if node.type == "folder":
         os.mkdir(name, 0o777, dir_fd=handle)
+        give_folder_at(name, owner, folder_fd=handle)
         return
     if node.type == "symlink":
         os.symlink(blobs.get(node.digest), name, dir_fd=handle)
+        if owner is not None:
+            os.chown(name, *owner, dir_fd=handle, follow_symlinks=False)
         return
     runs = node.mode == "100755"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -144,9 +158,11 @@ def write_node(
     try:
         for chunk in blobs.chunks(node.digest):
             write_all(descriptor, chunk)
+        if owner is not None:
+            os.fchown(descriptor, *(owner_of(like) if like is not None else owner))
         if like is not None:
             fresh = stat.S_IMODE(os.fstat(descriptor).st_mode)
-            os.fchmod(descriptor, _permissions(like, fresh, runs=runs))
+            os.fchmod(descriptor, _permissions(stat.S_IMODE(like.st_mode), fresh, runs=runs))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -181,8 +197,8 @@ def _prepare(
             raise RuntimeError("a path to swap was not checked")
         _keep_old(tree, handle, step, standing, blobs)
         if kind_of(standing.stat.st_mode) == "file":
-            like = stat.S_IMODE(standing.stat.st_mode)
-    write_node(handle, step.new, step.change.after, blobs, like=like)
+            like = standing.stat
+    write_node(handle, step.new, step.change.after, blobs, owner=tree.owner, like=like)
 
 
 def _keep_old(
@@ -195,8 +211,7 @@ def _keep_old(
         except OSError as error:
             if error.errno not in NO_LINKS or before is None:
                 raise
-            like = stat.S_IMODE(standing.stat.st_mode)
-            write_node(handle, step.old, before, blobs, like=like)
+            write_node(handle, step.old, before, blobs, owner=tree.owner, like=standing.stat)
             return
     kept = os.lstat(step.old, dir_fd=handle)
     if not same_file(kept, standing.stat):

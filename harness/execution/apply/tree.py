@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ContainmentError, StateError
+from harness.execution.apply.owner import Owner, owner_for
 from harness.model.digest import PREFIX, Digest, digest_of
 from harness.model.relpath import show
 from harness.model.tree import EMPTY_FOLDER, Node, folder_node
@@ -61,11 +62,15 @@ class ProjectTree:
     Args:
         root: handle of the root folder.
         path: where it was opened, for messages and the journal.
+
+    Attributes:
+        owner: who gets what lands, when that is not the caller.
     """
 
     def __init__(self, root: int, path: Path) -> None:
         self.root = root
         self.path = path
+        self.owner: Owner | None = owner_for(root)
         self._mount = mount_of(root)
 
     @contextlib.contextmanager

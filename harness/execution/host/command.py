@@ -4,7 +4,8 @@ Rules:
     * A program reads nothing from the terminal; what it prints goes to a log file, never into an
       error message.
     * When its time is up, or the caller is interrupted, its whole process group is ended.
-    * The environment is made here: a fixed PATH, a plain locale, and what the network needs.
+    * The environment is made here: a fixed PATH, a plain locale, and what the network needs. The
+      umask is fixed too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from harness.store.durable import state_error
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 GRACE_SECONDS = 5
+UMASK = 0o022
+"""Of every program: what a package or an image holds must not depend on the caller's umask."""
 
 _NETWORK_NAMES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 
@@ -119,6 +122,7 @@ def _run(
             stderr=subprocess.DEVNULL if output == subprocess.PIPE else subprocess.STDOUT,
             env=dict(environment),
             start_new_session=True,
+            umask=UMASK,
         )
     except OSError as failure:
         raise error(f"{what}: {argv[0]}: {failure.strerror}") from failure

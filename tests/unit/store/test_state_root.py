@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,31 @@ def test_a_relative_state_folder_is_refused(
     with pytest.raises(StateError, match=r"to be an absolute path, got 'relative/state'"):
         find_state_root({"HARNESS_STATE": "relative/state", "HOME": "/home/ada"})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_a_new_state_folder_and_what_was_missing_above_it_are_private(
+    umask: int, tmp_path: Path
+) -> None:
+    earlier = os.umask(umask)
+    try:
+        open_state(tmp_path / "a" / "b" / "state")
+    finally:
+        os.umask(earlier)
+    made = [tmp_path / "a", *(tmp_path / "a").rglob("*")]
+    assert {(place.name, place.stat().st_mode & 0o777) for place in made} == {
+        (place.name, 0o700) for place in made
+    }
+
+
+def test_a_folder_that_others_can_enter_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    root.mkdir()
+    root.chmod(0o750)
+    with pytest.raises(StateError, match="expected mode 0700, got 0750") as caught:
+        open_state(root)
+    assert caught.value.hint == f"chmod 700 {root}"
+    assert list(root.iterdir()) == []
 
 
 def test_something_else_in_a_blobs_place_is_an_error_of_the_state_folder(tmp_path: Path) -> None:

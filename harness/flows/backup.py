@@ -32,6 +32,7 @@ from harness.model.backup import (
     ENTRIES_FILE,
     KEY_FILE,
     MANIFEST,
+    MANIFEST_DIGEST,
     PUBLIC_FILE,
     BackupFile,
     Manifest,
@@ -114,6 +115,8 @@ def back_up(host: Host, file: Path, *, with_key: bool) -> BackedUp:
             archive.add(item.path, item.size, content)
         for digest, size in objects.items():
             archive.add(object_path(digest), size, host.blobs.chunks(digest))
+        end = manifest.digest_line
+        archive.add(MANIFEST_DIGEST, len(end), (end,))
         archive.finish()
     return BackedUp(
         file=file, manifest=manifest, key=lines.key.to_text(), checkpoint=lines.note.decode()
@@ -123,6 +126,8 @@ def back_up(host: Host, file: Path, *, with_key: bool) -> BackedUp:
 def _check_target(state: StateFolder, file: Path) -> None:
     try:
         folder = file.parent.resolve(strict=True)
+        if not folder.is_dir():
+            raise InputError(f"backup: {file}: Not a directory")
         if folder.is_relative_to(state.root.resolve()):
             raise InputError(
                 f"backup: {file} lies in the state folder",

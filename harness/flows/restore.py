@@ -154,10 +154,8 @@ def _verify(state: StateFolder, manifest: Manifest, kept: bytes) -> None:
     try:
         report = ledger.verify(watch=(read_kept(kept).size,) if kept else ())
         covered = ledger.signed()
-        if covered is None or (covered.head.tree.size, report.root) != (
-            manifest.entries,
-            manifest.root,
-        ):
+        ours = (manifest.entries, manifest.root, manifest.last)
+        if covered is None or (covered.head.tree.size, report.root, report.time) != ours:
             raise VerificationError("backup: its ledger is not the one that its manifest names")
         if covered.head.tree.size != report.size:
             raise VerificationError("backup: its ledger has lines that no checkpoint covers")

@@ -1,7 +1,8 @@
 """Reading a backup into a folder: nothing is believed, and nothing is written but what it may hold.
 
 Rules:
-    * The manifest comes first and says what follows; members stand in one order, each once.
+    * The manifest comes first and says what follows, its digest comes last; members stand in one
+      order, each once.
     * A file has the digest that the manifest names, an object the digest that is its name.
     * Paths are those of a backup (`harness.model.backup`); none can lead out of the folder.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from harness.errors import InputError, VerificationError
 from harness.model.backup import (
     MANIFEST,
+    MANIFEST_DIGEST,
     MAX_MANIFEST,
     BackupFile,
     Manifest,
@@ -72,7 +74,7 @@ def _unpack_file(archive: ArchiveReader, file: BackupFile, folder: Path) -> None
 def _unpack_objects(archive: ArchiveReader, manifest: Manifest, folder: Path) -> None:
     names: list[Digest] = []
     size = 0
-    while (member := archive.next()) is not None:
+    while (member := archive.next()) is not None and member[0] != MANIFEST_DIGEST:
         digest = parse_object_path(member[0])
         if names and digest <= names[-1]:
             raise VerificationError(f"backup: expected objects sorted, each once, got {member[0]}")
@@ -81,6 +83,13 @@ def _unpack_objects(archive: ArchiveReader, manifest: Manifest, folder: Path) ->
             raise VerificationError(f"backup: {member[0]}: its bytes have another digest")
         names.append(digest)
         size += member[1]
+    end = manifest.digest_line
+    if (
+        member != (MANIFEST_DIGEST, len(end))
+        or b"".join(archive.content()) != end
+        or archive.next() is not None
+    ):
+        raise VerificationError("backup: expected the manifest's digest, and then its end")
     objects = manifest.objects
     if (len(names), size, digest_of_names(names)) != (objects.count, objects.bytes, objects.digest):
         raise VerificationError(

@@ -2,7 +2,8 @@
 
 Format (`harness/backup/v1`): when it was made, how far its ledger goes, every file with size and
 digest, and number, size and digest of the objects. An object needs no line of its own: its name is
-its digest. Names are few and plain, so that nothing can be put beside them.
+its digest. The last member, `manifest.digest`, holds the manifest's own. Names are few and plain, so
+that nothing can be put beside them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from harness.model.digest import PREFIX, Digest, digest_of, parse_digest
 
 BACKUP_KIND = "harness/backup/v1"
 MANIFEST = "manifest.json"
+MANIFEST_DIGEST = "manifest.digest"
 MAX_MANIFEST = 16 << 20
 
 KEY_FILE = "host/key.pem"
@@ -88,6 +90,11 @@ class Manifest:
     def has_key(self) -> bool:
         """Tell whether the private host key is in it."""
         return any(file.path == KEY_FILE for file in self.files)
+
+    @property
+    def digest_line(self) -> bytes:
+        """Return what the last member of the backup holds."""
+        return digest_of(self.to_bytes()).encode() + b"\n"
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes."""

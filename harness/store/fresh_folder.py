@@ -82,6 +82,9 @@ def _held(beside: Path) -> Iterator[None]:
     except OSError as error:
         raise state_error(f"make {beside.name}", error) from error
     try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise StateError(f"state folder: {beside} is somebody else's", hint="remove it first")
+        os.fchmod(descriptor, 0o700)
         busy = f"state folder: another restore is filling {beside.name}"
         acquire_lock(descriptor, wait_seconds=0, busy=busy)
         for item in list(beside.iterdir()):

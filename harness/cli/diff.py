@@ -10,7 +10,7 @@ import click
 from harness.cli.options import json_option, print_json, project_option
 from harness.cli.show_diff import diff_json, print_diff
 from harness.errors import InputError
-from harness.flows.history import find_quarantined
+from harness.flows.lookup import find_quarantined
 from harness.flows.quarantined import load_quarantine, render_quarantine
 from harness.flows.session import open_session
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 
 import click
 
+from harness.cli.amounts import show_names
 from harness.cli.begin import begin
 from harness.cli.options import (
     json_option,
@@ -19,20 +19,21 @@ from harness.cli.options import (
 from harness.cli.plain import plain
 from harness.cli.progress import working
 from harness.cli.show_plan import plan_json, print_plan
+from harness.flows.caller import caller_name
 from harness.flows.plans import view_plan, view_plan_of, view_plans
-from harness.flows.seal import seal_recipe
+from harness.flows.seal import seal_recipes
 from harness.flows.session import open_session
 
 
 @click.command()
-@click.argument("recipe")
+@click.argument("recipes", metavar="RECIPE...", nargs=-1, required=True)
 @parameter_option
 @click.option("--why", default="", help="Why it should run; shown to the approver.")
 @click.option("--requester", default="", help="Who asks.  [default: your login name]")
 @project_option
 @json_option
 def seal(
-    recipe: str,
+    recipes: tuple[str, ...],
     params: tuple[str, ...],
     why: str,
     requester: str,
@@ -40,19 +41,20 @@ def seal(
     *,
     as_json: bool,
 ) -> None:
-    """Freeze recipe, files, image and policy into one plan hash.
+    """Freeze recipes, files, images and policy into one plan hash.
 
-    RECIPE is a recipe's name. Nothing runs. The plan hash printed is what a reviewer approves:
-    `harness approve HASH`, then `harness run HASH`.
+    RECIPE is a recipe's name; several, every cell of a matrix, and what a recipe needs make one
+    plan. Nothing runs. The plan hash printed is what a reviewer approves: `harness approve HASH`,
+    then `harness run HASH`.
     """
     session = begin(project)
     with working("sealing", quiet=as_json):
-        sealed = seal_recipe(
+        sealed = seal_recipes(
             session,
-            recipe,
+            recipes,
             chosen=parse_parameters(params),
             why=why,
-            requester=requester or getpass.getuser(),
+            requester=requester or caller_name(),
         )
     view = view_plan_of(session, session.ledger.entries(), sealed.plan.digest)
     if as_json:
@@ -77,8 +79,8 @@ def plan_list(project: Path, *, as_json: bool) -> None:
         print_json([plan_json(view) for view in views])
         return
     for view in views:
-        recipe = view.seal.recipe["name"]
-        click.echo(f"{view.plan.digest}  {view.plan.run}  {plain(recipe):<20}  {view.status}")
+        names = show_names([item.name for item in view.operations])
+        click.echo(f"{view.plan.digest}  {view.plan.run}  {plain(names):<20}  {view.status}")
     if not views:
         click.echo("no plans yet; `harness seal RECIPE` makes one", err=True)
 

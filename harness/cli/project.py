@@ -89,13 +89,23 @@ def recipe_show(name: str, params: tuple[str, ...], project: Path, *, as_json: b
     """Show the recipe NAME as it would be sealed, parameters and limits filled in."""
     session = open_session(project)
     chosen = parse_parameters(params) if params else None
-    found, policy = read_recipe_named(session, name, chosen)
-    body = {**found.to_json(), "limits": found.limits.to_json(), "policy": policy.name}
+    cells, policy = read_recipe_named(session, name, chosen)
+    bodies = [
+        {
+            "operation": cell.operation,
+            **cell.to_json(),
+            "needs": list(cell.needs),
+            "limits": cell.limits.to_json(),
+            "policy": policy.name,
+        }
+        for cell in cells
+    ]
     if as_json:
-        print_json(body)
+        print_json(bodies)
         return
-    for key, value in body.items():
-        click.echo(click.style(f"{key:<12}", dim=True) + plain(_show(value)))
+    for body in bodies:
+        for key, value in body.items():
+            click.echo(click.style(f"{key:<12}", dim=True) + plain(_show(value)))
 
 
 @recipe.command("check")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 
 import click
@@ -24,15 +23,16 @@ from harness.cli.show_run import print_ran, ran_json
 from harness.cli.streams import let_reader_go
 from harness.errors import ApprovalMissingError, InputError
 from harness.flows.approve import decide
+from harness.flows.caller import caller_name
 from harness.flows.recipes import list_recipe_names
 from harness.flows.run import run_plan
-from harness.flows.seal import seal_recipe
+from harness.flows.seal import seal_recipes
 from harness.flows.session import Session
 from harness.model.digest import Digest, is_short_digest, parse_given_digest
 
 
 @click.command()
-@click.argument("what", metavar="RECIPE|HASH")
+@click.argument("what", metavar="HASH|RECIPE...", nargs=-1, required=True)
 @parameter_option
 @click.option("--why", default="", help="Why it should run; shown to the approver.")
 @click.option("--requester", default="", help="Who asks.  [default: your login name]")
@@ -46,7 +46,7 @@ from harness.model.digest import Digest, is_short_digest, parse_given_digest
 @json_option
 def run(
     *,
-    what: str,
+    what: tuple[str, ...],
     params: tuple[str, ...],
     why: str,
     requester: str,
@@ -57,19 +57,19 @@ def run(
 ) -> int:
     """Run an approved plan in an offline worker.
 
-    With a full plan HASH: run that plan, once. With the name of a RECIPE, on a terminal: seal it,
+    With a full plan HASH: run that plan, once. With names of RECIPEs, on a terminal: seal them,
     show the plan, ask you to approve it, and run it.
 
-    The exit code is 0 when it passed, also when a diff waits, and 1 when it failed.
+    The exit code is 0 when all of it passed, also when a diff waits, and 1 when something failed.
     """
     session = begin(project)
     if _names_recipe(session, what):
         digest = _seal_and_ask(
-            session, what, params, why=why, requester=requester or getpass.getuser(), key=key
+            session, what, params, why=why, requester=requester or caller_name(), key=key
         )
     else:
         _refuse_recipe_words(params, why)
-        digest = parse_given_digest(what)
+        digest = parse_given_digest(what[0])
         if key is not None:
             _approve(session, digest, key)
     with (
@@ -85,17 +85,19 @@ def run(
             print_ran(ran)
     except BrokenPipeError:
         let_reader_go()
-    return ran.record.outcome.exit_code
+    return ran.exit_code
 
 
-def _names_recipe(session: Session, what: str) -> bool:
-    if what in list_recipe_names(session):
+def _names_recipe(session: Session, what: tuple[str, ...]) -> bool:
+    known = list_recipe_names(session)
+    unknown = [name for name in what if name not in known]
+    if not unknown:
         return True
-    if is_short_digest(what):
+    if len(what) == 1 and is_short_digest(what[0]):
         return False
     raise InputError(
-        f"run: {what!r:.80} is neither a recipe of this project nor a plan hash",
-        hint="`harness recipe list` shows recipes, `harness plan list` plans",
+        f"run: {unknown[0]!r:.80} is neither a recipe of this project nor a plan hash",
+        hint="`harness recipe list` shows recipes, `harness plan list` plans; one hash at a time",
     )
 
 
@@ -106,26 +108,27 @@ def _refuse_recipe_words(params: tuple[str, ...], why: str) -> None:
 
 def _seal_and_ask(
     session: Session,
-    recipe: str,
+    recipes: tuple[str, ...],
     params: tuple[str, ...],
     *,
     why: str,
     requester: str,
     key: Path | None,
 ) -> Digest:
-    """Seal a recipe, show the plan, ask, and record the approval.
+    """Seal recipes, show the plan, ask, and record the approval.
 
     Raises:
         ApprovalMissingError: there is no terminal to ask on.
     """
+    names = " ".join(recipes)
     if not is_terminal():
         raise ApprovalMissingError(
-            f"run {recipe}: nothing is approved without a terminal",
-            hint=f"`harness seal {recipe}`, then `harness run HASH --key KEY` with the full hash",
+            f"run {names}: nothing is approved without a terminal",
+            hint=f"`harness seal {names}`, then `harness run HASH --key KEY` with the full hash",
         )
     with working("sealing"):
-        sealed = seal_recipe(
-            session, recipe, chosen=parse_parameters(params), why=why, requester=requester
+        sealed = seal_recipes(
+            session, recipes, chosen=parse_parameters(params), why=why, requester=requester
         )
     digest = sealed.plan.digest
     chosen = confirm(session, digest, "approve", key=key)

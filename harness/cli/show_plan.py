@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from harness.cli.amounts import count, show_size
 from harness.cli.plain import plain
+from harness.flows.gates import SealedOperation
 from harness.flows.plans import PlanView
 from harness.model.clock import show_duration
+from harness.model.plan import DisclosedOperation
 from harness.model.seal import FIXED_ENV
 
 INDENT = 12
@@ -19,30 +21,46 @@ LEFT_OUT_SHOWN = 20
 
 def print_plan(view: PlanView) -> None:
     """Print a plan with the state of its gate."""
-    plan, seal = view.plan, view.seal
-    recipe = seal.recipe
+    plan = view.plan
     click.secho(f"plan {plan.digest}", bold=True)
     _line("project", f"{plan.project_name}  (run {plan.run}, asked for by {plan.requester})")
-    _line("recipe", f"{recipe['name']} ({recipe['kind']})")
-    _line("why", plan.disclosure["why"])
-    _line("seal", seal.digest)
-    _line("image", f"{seal.image.name}  {seal.image.image_id}  {seal.image.platform}")
-    _print_steps(recipe["steps"], plan.disclosure["alternative"])
-    _print_settings(recipe, seal.env)
-    _line("may write", ", ".join(recipe["writable"]) or "nothing that could land")
-    for output in recipe["outputs"]:
-        _line("leaves", f"{output['path']} as artifact {output['name']}")
-    _print_isolation(seal.isolation)
-    _print_files(plan.disclosure, seal.snapshot)
-    _line("takes", _expectation(plan.disclosure, seal.isolation["limits"]["wall_ms"]))
+    _line("why", plan.disclosure.why)
+    several = len(view.operations) > 1
+    if several:
+        _line("runs", f"{len(view.operations)} operations, in this order, one after the other")
+    for operation, told in zip(view.operations, plan.disclosure.operations, strict=True):
+        if several:
+            click.echo()
+        _print_operation(operation, told)
+    if several:
+        click.echo()
+    _line("without it", "the same commands would run here, with your rights and your network")
     _line("policy", f"{plan.policy_name}  {plan.policy}")
     _line("state", f"{view.status}; {view.tally}" if view.tally else view.status)
     _line("good until", plan.not_after)
 
 
+def _print_operation(operation: SealedOperation, told: DisclosedOperation) -> None:
+    seal = operation.seal
+    recipe = seal.recipe
+    _line("recipe", f"{operation.name} ({recipe['kind']})")
+    if operation.needs:
+        _line("needs", f"{', '.join(operation.needs)} to pass first")
+    _line("seal", operation.digest)
+    _line("image", f"{seal.image.name}  {seal.image.image_id}  {seal.image.platform}")
+    _print_steps(recipe["steps"], told.alternative)
+    _print_settings(recipe, seal.env)
+    _line("may write", ", ".join(recipe["writable"]) or "nothing that could land")
+    for output in recipe["outputs"]:
+        _line("leaves", f"{output['path']} as artifact {output['name']}")
+    _print_isolation(seal.isolation)
+    _print_files(told, seal.snapshot)
+    _line("takes", _expectation(told, seal.isolation["limits"]["wall_ms"]))
+
+
 def plan_json(view: PlanView) -> dict[str, Any]:
     """Return the JSON form of `harness plan show`."""
-    plan, seal = view.plan, view.seal
+    plan = view.plan
     return {
         "plan": plan.digest,
         "run": plan.run,
@@ -51,15 +69,23 @@ def plan_json(view: PlanView) -> dict[str, Any]:
         "created": plan.created,
         "notAfter": plan.not_after,
         "policy": {"name": plan.policy_name, "digest": plan.policy, "reviewers": plan.reviewers},
-        "disclosure": dict(plan.disclosure),
-        "seal": {
-            "digest": seal.digest,
-            "recipe": dict(seal.recipe),
-            "snapshot": seal.snapshot,
-            "image": seal.image.to_json(),
-            "isolation": dict(seal.isolation),
-            "env": dict(seal.env),
-        },
+        "why": plan.disclosure.why,
+        "operations": [
+            {
+                "name": operation.name,
+                "needs": list(operation.needs),
+                "disclosure": told.to_json(),
+                "seal": {
+                    "digest": operation.digest,
+                    "recipe": dict(operation.seal.recipe),
+                    "snapshot": operation.seal.snapshot,
+                    "image": operation.seal.image.to_json(),
+                    "isolation": dict(operation.seal.isolation),
+                    "env": dict(operation.seal.env),
+                },
+            }
+            for operation, told in zip(view.operations, plan.disclosure.operations, strict=True)
+        ],
         "status": view.status,
         "approvals": view.tally,
     }
@@ -69,12 +95,11 @@ def _line(label: str, text: str) -> None:
     click.echo(click.style(f"{label:<{INDENT}}", dim=True) + plain(text).replace("\n", "\\n"))
 
 
-def _print_steps(steps: list[Mapping[str, Any]], alternative: list[str]) -> None:
+def _print_steps(steps: list[Mapping[str, Any]], alternative: Sequence[str]) -> None:
     for number, (step, command) in enumerate(zip(steps, alternative, strict=True), 1):
         script = click.style("  [script]", fg="yellow") if step["script"] else ""
         label = click.style(f"{'runs' if number == 1 else '':<{INDENT}}", dim=True)
         click.echo(f"{label}{number}. {plain(command)}{script}")
-    _line("without it", "the same commands would run here, with your rights and your network")
 
 
 def _print_settings(recipe: Mapping[str, Any], env: Mapping[str, str]) -> None:
@@ -111,20 +136,18 @@ def _print_isolation(isolation: Mapping[str, Any]) -> None:
     )
 
 
-def _print_files(disclosure: Mapping[str, Any], snapshot: str) -> None:
-    size = show_size(disclosure["bytes"])
-    _line("files", f"{count(disclosure['files'], 'file')}, {size}  {snapshot}")
-    left_out = disclosure["leftOut"]
-    for item in left_out[:LEFT_OUT_SHOWN]:
-        _line("left out", f"{item['path']}: {item['reason']}")
-    if len(left_out) > LEFT_OUT_SHOWN:
-        _line("left out", f"{len(left_out) - LEFT_OUT_SHOWN} more; `--json` lists all")
+def _print_files(told: DisclosedOperation, snapshot: str) -> None:
+    _line("files", f"{count(told.files, 'file')}, {show_size(told.bytes)}  {snapshot}")
+    for path, reason in told.left_out[:LEFT_OUT_SHOWN]:
+        _line("left out", f"{path}: {reason}")
+    if len(told.left_out) > LEFT_OUT_SHOWN:
+        _line("left out", f"{len(told.left_out) - LEFT_OUT_SHOWN} more; `--json` lists all")
 
 
-def _expectation(disclosure: Mapping[str, Any], wall_ms: int) -> str:
+def _expectation(told: DisclosedOperation, wall_ms: int) -> str:
     most = f"at most {show_duration(wall_ms)}"
-    runs = disclosure["expectedFromRuns"]
+    runs = told.expected_from
     if not runs:
         return f"{most}; it has not passed here before"
     what = "one earlier run" if runs == 1 else f"the median of {runs} earlier runs"
-    return f"about {show_duration(disclosure['expectedMs'])} by {what}; {most}"
+    return f"about {show_duration(told.expected_ms)} by {what}; {most}"

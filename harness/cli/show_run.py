@@ -11,6 +11,7 @@ import click
 from harness.cli.amounts import count, show_size
 from harness.cli.options import key_words
 from harness.cli.plain import plain
+from harness.flows.operation import Ended
 from harness.flows.run import Ran
 from harness.model.clock import show_duration
 from harness.model.outcome import StepReport
@@ -21,29 +22,64 @@ LABEL = 10
 
 def print_ran(ran: Ran) -> None:
     """Print the end of a run that was just made."""
-    print_record(ran.record)
+    several = len(ran.operations) > 1
+    for ended in ran.operations:
+        _print_ended(ran, ended, several=several)
     for problem in ran.problems:
-        click.secho(f"note: {plain(problem)}", fg="yellow", err=True)
-    if ran.imported is None:
+        _note(problem)
+    if several:
+        passed = sum(item.outcome.kind == "passed" for item in ran.operations)
+        _headline(f"run {ran.plan.run}", f"{passed} of {len(ran.operations)} passed", ran.kind)
+    _print_next(ran)
+
+
+def _print_ended(ran: Ran, ended: Ended, *, several: bool) -> None:
+    if ended.record is None:
+        _headline(f"run {ran.plan.run}/{ended.name}", str(ended.outcome), ended.outcome.kind)
         return
-    changeset = ran.imported.changeset
-    for name in ran.imported.missing:
+    print_record(ended.record, several=several)
+    for problem in ended.problems:
+        _note(problem)
+    if ended.imported is None:
+        return
+    changeset = ended.imported.changeset
+    for name in ended.imported.missing:
         _line("missing", f"the declared output {name}")
-    if ran.imported.by_products:
-        _line("aside", f"{count(len(ran.imported.by_products), 'by-product')}, never imported")
+    if ended.imported.by_products:
+        _line("aside", f"{count(len(ended.imported.by_products), 'by-product')}, never imported")
     if not changeset.changes:
         _line("diff", "nothing that could land changed")
         return
     _line("diff", f"{changeset.digest}  {count(len(changeset.changes), 'changed path')}")
-    click.echo(f"next: harness diff {ran.record.run}")
-    if ran.record.outcome.kind == "passed":
-        click.echo(f"then: harness approve {changeset.digest}{key_words()}")
 
 
-def print_record(record: RunRecord) -> None:
-    """Print a run record."""
-    good = record.outcome.kind == "passed"
-    click.secho(f"run {record.run}: {record.outcome}", fg="green" if good else "red", bold=True)
+def _print_next(ran: Ran) -> None:
+    """Print what to do with the diffs that wait."""
+    changed = [item for item in ran.operations if item.imported and item.imported.changeset.changes]
+    for item in changed:
+        where = ran.plan.run if len(changed) == 1 else f"{ran.plan.run}/{item.name}"
+        click.echo(f"next: harness diff {where}")
+        if item.outcome.kind == "passed" and item.imported:
+            click.echo(f"then: harness approve {item.imported.changeset.digest}{key_words()}")
+
+
+def _note(problem: str) -> None:
+    click.secho(f"note: {plain(problem)}", fg="yellow", err=True)
+
+
+def _headline(subject: str, text: str, kind: str) -> None:
+    click.secho(f"{plain(subject)}: {text}", fg="green" if kind == "passed" else "red", bold=True)
+
+
+def print_record(record: RunRecord, *, several: bool) -> None:
+    """Print a run record.
+
+    Args:
+        record: what happened.
+        several: the run has other operations too, so this one is named.
+    """
+    subject = f"run {record.run}/{record.operation}" if several else f"run {record.run}"
+    _headline(subject, str(record.outcome), record.outcome.kind)
     for step in record.steps:
         _line("step", f"{step.index + 1}. {_step_end(step)} in {show_duration(step.duration_ms)}")
     if record.checks:
@@ -63,14 +99,27 @@ def print_record(record: RunRecord) -> None:
 
 def ran_json(ran: Ran) -> dict[str, Any]:
     """Return the JSON form of `harness run`."""
-    imported = ran.imported
     return {
-        **record_json(ran.record),
+        "run": ran.plan.run,
+        "plan": ran.plan.digest,
+        "kind": ran.kind,
+        "exitCode": ran.exit_code,
+        "operations": [_ended_json(item) for item in ran.operations],
+        "problems": list(ran.problems),
+    }
+
+
+def _ended_json(ended: Ended) -> dict[str, Any]:
+    imported = ended.imported
+    return {
+        "name": ended.name,
+        "outcome": {**ended.outcome.to_json(), "text": str(ended.outcome)},
+        "record": record_json(ended.record) if ended.record else None,
         "diff": imported.changeset.digest if imported else "",
         "changes": len(imported.changeset.changes) if imported else 0,
         "byProducts": len(imported.by_products) if imported else 0,
         "missing": list(imported.missing) if imported else [],
-        "problems": list(ran.problems),
+        "problems": list(ended.problems),
     }
 
 
@@ -78,6 +127,7 @@ def record_json(record: RunRecord) -> dict[str, Any]:
     """Return the JSON form of a run record."""
     return {
         "run": record.run,
+        "operation": record.operation,
         "plan": record.plan,
         "seal": record.seal,
         "record": record.digest,
@@ -92,6 +142,7 @@ def record_json(record: RunRecord) -> dict[str, Any]:
         "observed": dict(record.observed),
         "usage": dict(record.usage),
         "workspace": record.workspace,
+        "workspaceReason": record.workspace_reason,
         "engine": record.engine,
     }
 

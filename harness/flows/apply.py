@@ -27,7 +27,8 @@ from harness.execution.apply.journal import find_pending
 from harness.execution.apply.stage import finish, stage
 from harness.execution.apply.tree import ProjectTree, hold_tree
 from harness.flows.gates import OpenGate, decide_diff_gate, open_gate, refuse_what_cannot_land
-from harness.flows.history import list_quarantined, pick_exact_diff
+from harness.flows.history import list_quarantined
+from harness.flows.lookup import pick_exact_diff
 from harness.flows.quarantined import Quarantine, load_quarantine
 from harness.flows.session import Session
 from harness.governance.grants import Check, guard_grant
@@ -232,6 +233,7 @@ def undo_diff(session: Session, digest: Digest) -> Quarantine:
         project=session.project.id,
         body={
             "run": record.run,
+            "operation": summary.operation,
             "plan": record.plan,
             "diff": record.diff,
             "of": digest,

@@ -16,7 +16,7 @@ from harness.errors import (
     InputError,
     Issue,
 )
-from harness.flows.history import pick_exact_diff, pick_exact_plan
+from harness.flows.lookup import pick_exact_diff, pick_exact_plan
 from harness.flows.policies import read_policy_named
 from harness.flows.quarantined import Quarantine, load_quarantine
 from harness.flows.session import Session, now_text
@@ -28,9 +28,27 @@ from harness.model.changeset import Changeset
 from harness.model.digest import Digest, short
 from harness.model.entry import Entry
 from harness.model.limits import Isolation, stricter
+from harness.model.plan import Plan, parse_plan
 from harness.model.policy import Policy
 from harness.model.relpath import show
-from harness.model.seal import Plan, Seal, parse_plan, parse_seal
+from harness.model.seal import Seal, parse_seal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedOperation:
+    """One operation of a plan with its seal.
+
+    Attributes:
+        name: of the operation.
+        digest: of the seal.
+        seal: what would be executed.
+        needs: names of operations before it that must pass first.
+    """
+
+    name: str
+    digest: Digest
+    seal: Seal
+    needs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +58,7 @@ class OpenGate:
     Attributes:
         gate: plan or diff.
         plan: the plan; for a diff, that of the run it came from.
-        seal: what the plan executes.
+        operations: what the plan executes, in order.
         terms: what an approval must be about.
         policy: as it is now.
         quarantine: the diff and what belongs to it; None for a plan.
@@ -48,21 +66,32 @@ class OpenGate:
 
     gate: Gate
     plan: Plan
-    seal: Seal
+    operations: tuple[SealedOperation, ...]
     terms: Terms
     policy: Policy
     quarantine: Quarantine | None
 
 
-def load_plan(session: Session, digest: Digest) -> tuple[Plan, Seal]:
-    """Return a plan and its seal from the store, checked against their digests.
+def load_plan(session: Session, digest: Digest) -> tuple[Plan, tuple[SealedOperation, ...]]:
+    """Return a plan and its operations from the store, checked against their digests.
 
     Raises:
         VerificationError: the stored bytes are missing or differ.
         InputError: they are malformed.
     """
     plan = parse_plan(session.blobs.get(digest))
-    return plan, parse_seal(session.blobs.get(plan.seal))
+    operations = []
+    for planned in plan.operations:
+        seal = parse_seal(session.blobs.get(planned.seal))
+        operations.append(
+            SealedOperation(
+                name=planned.name or seal.recipe["name"],
+                digest=planned.seal,
+                seal=seal,
+                needs=planned.needs,
+            )
+        )
+    return plan, tuple(operations)
 
 
 def open_gate(session: Session, entries: Sequence[Entry], digest: Digest) -> OpenGate:
@@ -82,11 +111,11 @@ def open_gate(session: Session, entries: Sequence[Entry], digest: Digest) -> Ope
             hint="`harness plan list` and `harness runs list` show them",
         )
     quarantine = load_quarantine(session, waiting)
-    plan, seal = load_plan(session, waiting.plan)
+    plan, operations = load_plan(session, waiting.plan)
     return OpenGate(
         gate="diff",
         plan=plan,
-        seal=seal,
+        operations=operations,
         terms=diff_terms(quarantine.changeset, plan, waiting.nonce),
         policy=read_policy_named(session, plan.policy_name),
         quarantine=quarantine,
@@ -99,11 +128,11 @@ def open_plan_gate(session: Session, digest: Digest) -> OpenGate:
     Raises:
         VerificationError: stored bytes are missing or differ.
     """
-    plan, seal = load_plan(session, digest)
+    plan, operations = load_plan(session, digest)
     return OpenGate(
         gate="plan",
         plan=plan,
-        seal=seal,
+        operations=operations,
         terms=plan_terms(plan),
         policy=read_policy_named(session, plan.policy_name),
         quarantine=None,
@@ -162,8 +191,9 @@ def _refuse_wider_isolation(gate: OpenGate) -> None:
 
     The policy digest of a plan does not cover it, and who tightens it means waiting plans, too.
     """
-    sealed, now = Isolation.from_json(gate.seal.isolation), gate.policy.isolation
-    if stricter(now, sealed) != sealed:
+    now = gate.policy.isolation
+    sealed = [Isolation.from_json(item.seal.isolation) for item in gate.operations]
+    if any(stricter(now, given) != given for given in sealed):
         raise ApprovalInvalidError(
             f"policy {gate.policy.name}: gives less now than plan {short(gate.plan.digest)} was "
             "sealed with",

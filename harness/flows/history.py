@@ -1,20 +1,22 @@
 """What the ledger says of one project: its plans, runs and quarantined diffs. Pure.
 
 Everything here is derived from entries; nothing is kept beside the ledger that could disagree.
+Entries of the first version knew one operation a run and gave it no name: it goes by its recipe's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TypeVar
+from typing import Any, Literal, cast
 
-from harness.errors import InputError
-from harness.model.digest import PREFIX, Digest, is_short_digest
+from harness.model.digest import Digest
 from harness.model.entry import Entry
+from harness.model.outcome import OutcomeKind, worst_kind
 
-T = TypeVar("T")
+OperationStatus = OutcomeKind | Literal["running", "waiting"]
+_GOING_ON = ("running", "waiting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,19 +25,42 @@ class PlanSummary:
 
     Attributes:
         plan: plan hash.
-        seal: seal digest.
         run: run id it is for.
-        recipe: name.
+        operations: names of what it runs, in order.
         nonce: of the plan gate.
         sealed: RFC 3339 time.
     """
 
     plan: Digest
-    seal: Digest
     run: str
-    recipe: str
+    operations: tuple[str, ...]
     nonce: str
     sealed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRun:
+    """One operation of a run, begun or ended.
+
+    Attributes:
+        name: as the plan says.
+        kind: kind of the outcome; `running` or `waiting` while the run goes on.
+        outcome: the outcome as text; as `kind` while the run goes on.
+        finished: RFC 3339 time of its end; empty while the run goes on.
+        record: digest of its run record; empty without one.
+        wall_ms: how long it took; 0 when unknown.
+        diff: diff hash; empty when nothing was quarantined.
+        changes: number of changed paths.
+    """
+
+    name: str
+    kind: OperationStatus
+    outcome: str
+    finished: str = ""
+    record: str = ""
+    wall_ms: int = 0
+    diff: str = ""
+    changes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,28 +70,43 @@ class RunSummary:
     Attributes:
         run: run id.
         plan: plan hash.
-        recipe: name.
         started: RFC 3339 time of the intent.
-        finished: RFC 3339 time of the end; empty while it goes on.
-        outcome: as text; `running` while it goes on.
-        kind: kind of the outcome; `running` while it goes on.
-        record: digest of the run record; empty while it goes on or when it was interrupted.
-        wall_ms: how long it took; 0 when unknown.
-        diff: diff hash; empty when nothing was quarantined.
-        changes: number of changed paths.
+        operations: in the order of the plan.
     """
 
     run: str
     plan: Digest
-    recipe: str
     started: str
-    finished: str = ""
-    outcome: str = "running"
-    kind: str = "running"
-    record: str = ""
-    wall_ms: int = 0
-    diff: str = ""
-    changes: int = 0
+    operations: tuple[OperationRun, ...]
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether every operation has its end on the ledger."""
+        return all(item.finished for item in self.operations)
+
+    @property
+    def finished(self) -> str:
+        """Return the RFC 3339 time of the last end; empty while it goes on."""
+        return max(item.finished for item in self.operations) if self.is_over else ""
+
+    @property
+    def kind(self) -> OutcomeKind | Literal["running"]:
+        """Return the worst kind of its operations; `running` while it goes on."""
+        ended = [item.kind for item in self.operations if item.kind not in _GOING_ON]
+        return worst_kind(cast("list[OutcomeKind]", ended)) if self.is_over else "running"
+
+    @property
+    def outcome(self) -> str:
+        """Return how it ended, as text."""
+        if len(self.operations) == 1:
+            return self.operations[0].outcome
+        passed = sum(item.kind == "passed" for item in self.operations)
+        return f"{self.kind} ({passed} of {len(self.operations)} passed)"
+
+    @property
+    def wall_ms(self) -> int:
+        """Return how long its operations took together; 0 when unknown."""
+        return sum(item.wall_ms for item in self.operations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,22 +116,26 @@ class Quarantined:
     Attributes:
         diff: diff hash.
         run: the run it came from.
+        operation: the operation it came from.
         plan: plan hash of that run.
         record: digest of the quarantine record.
         nonce: of the diff gate.
         undoes: the diff that it takes back; empty for a run's own diff.
         waiting_since: RFC 3339 time.
         landed: RFC 3339 time of the apply; empty while it waits.
+        changes: number of changed paths.
     """
 
     diff: Digest
     run: str
+    operation: str
     plan: Digest
     record: Digest
     nonce: str
     undoes: str
     waiting_since: str
     landed: str
+    changes: int
 
 
 def list_plans(entries: Iterable[Entry], project: str) -> list[PlanSummary]:
@@ -99,9 +143,8 @@ def list_plans(entries: Iterable[Entry], project: str) -> list[PlanSummary]:
     return [
         PlanSummary(
             plan=entry.body["plan"],
-            seal=entry.body["seal"],
             run=entry.body["run"],
-            recipe=entry.body["recipe"],
+            operations=_planned(entry.body),
             nonce=entry.body["nonce"],
             sealed=entry.time,
         )
@@ -110,50 +153,82 @@ def list_plans(entries: Iterable[Entry], project: str) -> list[PlanSummary]:
     ]
 
 
+def _planned(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of a plan's operations, as its seal entry says them."""
+    if "operations" in body:
+        return tuple(item["name"] for item in body["operations"])
+    return (body["recipe"],)
+
+
 def list_runs(entries: Sequence[Entry], project: str) -> list[RunSummary]:
     """Return a project's runs, oldest first."""
-    recipes = {plan.run: plan.recipe for plan in list_plans(entries, project)}
-    ends = {e.body["run"]: e for e in entries if e.verb == "run" and e.phase == "done"}
-    diffs = {e.body["run"]: e for e in entries if e.verb == "quarantine"}
-    found = []
-    for entry in entries:
-        if entry.verb != "run" or entry.phase != "intent" or entry.project != project:
+    planned = {plan.run: plan.operations for plan in list_plans(entries, project)}
+    ends = _by_operation(entries, "run", planned)
+    diffs = _by_operation(entries, "quarantine", planned)
+    return [
+        _summarise(entry, planned.get(entry.body["run"], ()), ends, diffs)
+        for entry in entries
+        if entry.verb == "run" and entry.phase == "intent" and entry.project == project
+    ]
+
+
+_Ends = Mapping[tuple[str, str], Entry]
+
+
+def _by_operation(
+    entries: Sequence[Entry], verb: str, planned: Mapping[str, tuple[str, ...]]
+) -> _Ends:
+    """Return the `done` entries of a verb by run and operation."""
+    return {
+        (entry.body["run"], _operation_of(entry, planned)): entry
+        for entry in entries
+        if entry.verb == verb and entry.phase == "done"
+    }
+
+
+def _operation_of(entry: Entry, planned: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the operation an entry is about; one of the first version had only one."""
+    if "operation" in entry.body:
+        return str(entry.body["operation"])
+    return next(iter(planned.get(entry.body["run"], ())), "")
+
+
+def _summarise(intent: Entry, names: tuple[str, ...], ends: _Ends, diffs: _Ends) -> RunSummary:
+    run = intent.body["run"]
+    found: list[OperationRun] = []
+    status: OperationStatus = "running"
+    for name in names:
+        end, diff = ends.get((run, name)), diffs.get((run, name))
+        if end is None:
+            found.append(OperationRun(name=name, kind=status, outcome=status))
+            status = "waiting"
             continue
-        run = entry.body["run"]
-        summary = RunSummary(
-            run=run,
-            plan=entry.body["plan"],
-            recipe=recipes.get(run, ""),
-            started=entry.time,
-        )
-        end, diff = ends.get(run), diffs.get(run)
-        if end is not None:
-            summary = RunSummary(
-                run=run,
-                plan=summary.plan,
-                recipe=summary.recipe,
-                started=entry.time,
-                finished=end.time,
-                outcome=end.body["outcome"],
+        recorded = diff if diff is not None and end.body["record"] else None
+        found.append(
+            OperationRun(
+                name=name,
                 kind=end.body["kind"],
+                outcome=end.body["outcome"],
+                finished=end.time,
                 record=end.body["record"],
                 wall_ms=end.body["wallMs"],
-                diff=diff.body["diff"] if diff and end.body["record"] else "",
-                changes=diff.body["changes"] if diff and end.body["record"] else 0,
+                diff=recorded.body["diff"] if recorded else "",
+                changes=recorded.body["changes"] if recorded else 0,
             )
-        found.append(summary)
-    return found
+        )
+    return RunSummary(
+        run=run, plan=intent.body["plan"], started=intent.time, operations=tuple(found)
+    )
 
 
 def list_quarantined(entries: Sequence[Entry], project: str) -> list[Quarantined]:
     """Return a project's quarantined diffs, oldest first.
 
-    The diff of a run whose controller died before the run's end was recorded is none of them.
+    The diff of an operation whose controller died before its end was recorded is none of them.
     """
+    planned = {plan.run: plan.operations for plan in list_plans(entries, project)}
     recorded = {
-        entry.body["run"]
-        for entry in entries
-        if entry.verb == "run" and entry.phase == "done" and entry.body["record"]
+        where for where, end in _by_operation(entries, "run", planned).items() if end.body["record"]
     }
     landed = {
         entry.body["nonce"]: entry.time
@@ -166,108 +241,28 @@ def list_quarantined(entries: Sequence[Entry], project: str) -> list[Quarantined
         Quarantined(
             diff=entry.body["diff"],
             run=entry.body["run"],
+            operation=_operation_of(entry, planned),
             plan=entry.body["plan"],
             record=entry.body["record"],
             nonce=entry.body["nonce"],
             undoes=entry.body.get("of", ""),
             waiting_since=entry.time,
             landed=landed.get(entry.body["nonce"], ""),
+            changes=entry.body["changes"],
         )
         for entry in entries
         if entry.verb in ("quarantine", "undo")
         and entry.project == project
-        and entry.body["run"] in recorded
+        and (entry.body["run"], _operation_of(entry, planned)) in recorded
     ]
 
 
-def expect_duration(entries: Sequence[Entry], project: str, recipe: str) -> tuple[int, int]:
-    """Return the median wall time in ms of the recipe's passed runs, and their number."""
+def expect_duration(entries: Sequence[Entry], project: str, operation: str) -> tuple[int, int]:
+    """Return the median wall time in ms of an operation's passed runs, and their number."""
     times = [
-        run.wall_ms
+        item.wall_ms
         for run in list_runs(entries, project)
-        if run.recipe == recipe and run.kind == "passed" and run.wall_ms
+        for item in run.operations
+        if item.name == operation and item.kind == "passed" and item.wall_ms
     ]
     return (round(median(times)), len(times)) if times else (0, 0)
-
-
-def find_plan(entries: Sequence[Entry], project: str, given: str) -> PlanSummary:
-    """Find a plan to look at, by 12 or more digits of its hash or by its run id.
-
-    Raises:
-        InputError: none or several fit.
-    """
-    return _pick(
-        list_plans(entries, project), given, "plan", lambda plan: plan.plan, lambda plan: plan.run
-    )
-
-
-def find_quarantined(entries: Sequence[Entry], project: str, given: str) -> Quarantined:
-    """Find a diff to look at, by 12 or more digits of its hash or by its run id.
-
-    Raises:
-        InputError: none or several fit, or the run it names left none.
-    """
-    for run in list_runs(entries, project):
-        if run.run == given and not run.diff:
-            raise InputError(
-                f"diff: run {given} left none; it is {run.outcome}",
-                hint=f"`harness runs show {given}` says more",
-            )
-    return _pick(
-        list_quarantined(entries, project),
-        given,
-        "diff",
-        lambda item: item.diff,
-        lambda item: "" if item.undoes else item.run,
-    )
-
-
-def find_run(entries: Sequence[Entry], project: str, given: str) -> RunSummary:
-    """Find a run by its id.
-
-    Raises:
-        InputError: there is none.
-    """
-    return _pick(
-        list_runs(entries, project), given, "run", lambda run: run.plan, lambda run: run.run
-    )
-
-
-def pick_exact_plan(entries: Sequence[Entry], project: str, digest: Digest) -> PlanSummary | None:
-    """Return the plan with this full hash, or None."""
-    return next((p for p in list_plans(entries, project) if p.plan == digest), None)
-
-
-def pick_exact_diff(entries: Sequence[Entry], project: str, digest: Digest) -> Quarantined | None:
-    """Return the newest diff with this full hash, one that still waits before one that landed."""
-    found = [q for q in list_quarantined(entries, project) if q.diff == digest]
-    waiting = [item for item in found if not item.landed]
-    candidates = waiting or found
-    return candidates[-1] if candidates else None
-
-
-def _pick(
-    items: Sequence[T],
-    given: str,
-    what: str,
-    digest_of_item: Callable[[T], str],
-    run_of_item: Callable[[T], str],
-) -> T:
-    by_run = [item for item in items if run_of_item(item) == given]
-    if by_run:
-        return by_run[-1]
-    if not is_short_digest(given):
-        raise InputError(
-            f"{what}: expected a run id or 12 or more digits of a hash, got {given!r:.80}",
-            hint="`harness runs list` and `harness plan list` show them",
-        )
-    start = PREFIX + given.removeprefix(PREFIX)
-    found = [item for item in items if digest_of_item(item).startswith(start)]
-    if not found:
-        raise InputError(
-            f"{what}: nothing of this project has the hash {given:.80}",
-            hint="`harness runs list` and `harness plan list` show them",
-        )
-    if len({digest_of_item(item) for item in found}) > 1:
-        raise InputError(f"{what}: {given:.80} fits several; give more digits")
-    return found[-1]

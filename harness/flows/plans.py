@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.errors import ApprovalMissingError, HarnessError
-from harness.flows.gates import decide_plan_gate, load_plan, open_plan_gate
-from harness.flows.history import find_plan, list_plans
+from harness.flows.gates import SealedOperation, decide_plan_gate, load_plan, open_plan_gate
+from harness.flows.history import list_plans
+from harness.flows.lookup import find_plan
 from harness.flows.session import Session, now_text
 from harness.governance.grants import is_spent
 from harness.model.digest import Digest
 from harness.model.entry import Entry
-from harness.model.seal import Plan, Seal
+from harness.model.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +22,13 @@ class PlanView:
 
     Attributes:
         plan: the plan.
-        seal: what it executes.
+        operations: what it executes, in order.
         status: used, expired, approved, waiting for approval, or refused.
         tally: who approved, or what is missing.
     """
 
     plan: Plan
-    seal: Seal
+    operations: tuple[SealedOperation, ...]
     status: str
     tally: str
 
@@ -49,9 +50,9 @@ def view_plan_of(session: Session, entries: Sequence[Entry], digest: Digest) -> 
     Raises:
         VerificationError: stored bytes are missing or differ.
     """
-    plan, seal = load_plan(session, digest)
+    plan, operations = load_plan(session, digest)
     status, tally = _stand(session, entries, plan)
-    return PlanView(plan=plan, seal=seal, status=status, tally=tally)
+    return PlanView(plan=plan, operations=operations, status=status, tally=tally)
 
 
 def view_plans(session: Session) -> list[PlanView]:

@@ -1,8 +1,9 @@
 """Begin work on a project: settle what a killed command left behind, then hand out the session.
 
-Two things can be left: an apply whose process died (its journal says how far it came), and a run
-whose controller died (its intent stands on the ledger without an end). Both are settled before
-anything new begins, and the same command can then be given again.
+Three things can be left: an apply whose process died (its journal says how far it came), a run
+whose controller died (its intent stands on the ledger without an end), and a restore that is not on
+the ledger yet. All are settled before anything new begins, and the same command can then be given
+again.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from harness.execution.worker.workspace import remove_workspace
 from harness.flows.apply import settle_apply
 from harness.flows.engine import open_engine
 from harness.flows.gates import load_plan
-from harness.flows.run import append_run_end, hold_runs
+from harness.flows.history import list_runs
+from harness.flows.operation import append_end
+from harness.flows.restore import settle_restore
+from harness.flows.run import hold_runs
 from harness.flows.session import Host, Session, open_session
-from harness.model.entry import Entry
 from harness.model.outcome import Outcome
 from harness.store.durable import remove_folder
 
@@ -33,18 +36,19 @@ class Settled:
     Attributes:
         runs: ids of runs that are now recorded as interrupted.
         apply: what became of an apply that was under way; empty when there was none.
+        restore: that the state was restored from a backup, when the ledger did not say so yet.
         problems: what could not be removed; the next command tries again.
     """
 
     runs: tuple[str, ...] = ()
     apply: str = ""
+    restore: str = ""
     problems: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """Return what a person should know, a line each."""
         told = [f"run {run}: its controller died; recorded as interrupted" for run in self.runs]
-        if self.apply:
-            told.append(self.apply)
+        told += [text for text in (self.restore, self.apply) if text]
         return told + [f"left over: {problem}" for problem in self.problems]
 
 
@@ -57,9 +61,10 @@ def begin_work(start: Path) -> tuple[Session, Settled]:
         StateError: the state folder can't be used.
     """
     session = open_session(start)
+    restored = settle_restore(session.host)
     applied = settle_apply(session)
     runs, problems = settle_runs(session)
-    return session, Settled(runs=runs, apply=applied, problems=problems)
+    return session, Settled(runs=runs, apply=applied, restore=restored, problems=problems)
 
 
 def settle_runs(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -68,27 +73,16 @@ def settle_runs(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
     Returns:
         Ids of the runs recorded now, and what could not be removed.
     """
-    open_runs = _runs_without_end(session.ledger.entries(), session.project.id)
     recorded = []
-    for run, entry in open_runs.items():
-        if controller_lives(session.state.run(run)):
+    for run in list_runs(session.ledger.entries(), session.project.id):
+        if run.is_over or controller_lives(session.state.run(run.run)):
             continue
-        plan, _ = load_plan(session, entry.body["plan"])
-        append_run_end(session, plan, outcome=INTERRUPTED, record="", wall_ms=0)
-        recorded.append(run)
+        plan, _ = load_plan(session, run.plan)
+        for operation in run.operations:
+            if not operation.finished:
+                append_end(session, plan, operation.name, INTERRUPTED)
+        recorded.append(run.run)
     return tuple(recorded), _sweep_folders(session.host)
-
-
-def _runs_without_end(entries: list[Entry], project: str) -> dict[str, Entry]:
-    begun = {
-        entry.body["run"]: entry
-        for entry in entries
-        if entry.verb == "run" and entry.phase == "intent" and entry.project == project
-    }
-    for entry in entries:
-        if entry.verb == "run" and entry.phase == "done":
-            begun.pop(entry.body["run"], None)
-    return begun
 
 
 def _sweep_folders(host: Host) -> tuple[str, ...]:
@@ -122,14 +116,12 @@ def _sweep_held(host: Host) -> tuple[str, ...]:
 
 
 def _remove_run(engine: ImageEngine, folder: Path, state: str) -> None:
-    workspace = folder / "workspace"
-    if workspace.exists():
-        images = engine.list_images("harness.image")
-        if images:
-            remove_workspace(
-                engine,
-                workspace,
-                image_id=images[0].image_id,
-                labels={LABEL_RUN: folder.name, LABEL_STATE: state},
-            )
+    images = engine.list_images("harness.image")
+    for workspace in (path for path in folder.glob("*/workspace") if images):
+        remove_workspace(
+            engine,
+            workspace,
+            image_id=images[0].image_id,
+            labels={LABEL_RUN: folder.name, LABEL_STATE: state},
+        )
     remove_folder(folder)

@@ -30,7 +30,7 @@ from harness.model.changeset import Changeset
 from harness.model.clock import add_ms, parse_time
 from harness.model.digest import Digest, digest_of
 from harness.model.policy import ApprovalPolicy
-from harness.model.seal import Plan
+from harness.model.plan import Plan
 
 MAX_STATEMENT = 64 * 1024
 
@@ -73,11 +73,14 @@ class ReceivedApproval:
         statement: exact bytes.
         signature: armoured SSHSIG.
         received: RFC 3339 time of receipt: that of the ledger entry, or now.
+        stale: it came before the state was restored from a backup. As an approval it counts no
+            more; a rejection stands.
     """
 
     statement: bytes
     signature: bytes
     received: str
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ from harness.model.changeset import Changeset
 from harness.model.clock import parse_time
 from harness.model.digest import short
 from harness.model.policy import ApprovalPolicy
-from harness.model.seal import Plan
+from harness.model.plan import Plan
 
 T = TypeVar("T")
 
@@ -190,11 +190,14 @@ def _verify_all(
     )
     for received in in_order:
         try:
-            verified.append(
-                verify_approval(received, terms=terms, policy=given.policy, reviewers=reviewers)
-            )
+            item = verify_approval(received, terms=terms, policy=given.policy, reviewers=reviewers)
         except AuthorityError as error:
             refused.append(f"one ({error.message})")
+            continue
+        if received.stale and item.signed.approval.decision == "approve":
+            refused.append(f"{item.person} (came before the state was restored from a backup)")
+        else:
+            verified.append(item)
     return verified, refused
 
 

@@ -16,13 +16,14 @@ from typing import Any, TypeAlias, cast
 
 import rfc8785
 
-from harness.errors import InputError
+from harness.errors import InputError, NewerStateError
 
 Json: TypeAlias = bool | int | str | Sequence["Json"] | Mapping[str, "Json"] | None
 JsonObject: TypeAlias = Mapping[str, Json]
 
 MAX_DEPTH = 64
 
+_VERSIONED = re.compile(r"(harness/[a-z-]+)/v([1-9][0-9]{0,8})", re.ASCII)
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _COMPACT = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
@@ -40,25 +41,38 @@ def canonical_bytes(value: JsonObject) -> bytes:
         raise InputError(f"canonical form: {error}") from error
 
 
-def parse_canonical(data: bytes, kind: str, *, key: str = "_type") -> dict[str, Any]:
+def parse_canonical(data: bytes, kind: str, *older: str, key: str = "_type") -> dict[str, Any]:
     """Read canonical bytes of one kind.
 
     Args:
         data: the exact bytes, as stored.
         kind: the expected value of the member `key`.
+        older: earlier versions of the kind that are read too.
         key: the member that names the kind.
 
     Raises:
         InputError: not JSON, not canonical, not an object, or of another kind.
+        NewerStateError: of our own kind, in a version that a later harness wrote.
     """
     value = parse_json(data)
     if not isinstance(value, dict):
         raise InputError(f"{kind}: expected an object, got {type(value).__name__}")
-    if value.get(key) != kind:
-        raise InputError(f"{kind}: expected {key} {kind!r}, got {value.get(key)!r:.100}")
+    found = value.get(key)
+    if found not in (kind, *older):
+        _refuse_newer(found, kind)
+        raise InputError(f"{kind}: expected {key} {kind!r}, got {found!r:.100}")
     if not _is_plain(value, data) and canonical_bytes(value) != data:
         raise InputError(f"{kind}: bytes are not in canonical form (RFC 8785)")
     return value
+
+
+def _refuse_newer(found: object, kind: str) -> None:
+    """Refuse what only differs by a later version of our own kind."""
+    ours, theirs = _VERSIONED.fullmatch(kind), _VERSIONED.fullmatch(str(found))
+    if ours and theirs and ours[1] == theirs[1] and int(theirs[2]) > int(ours[2]):
+        raise NewerStateError(
+            f"{ours[1]}: expected version {ours[2]} at most, got version {theirs[2]}"
+        )
 
 
 def parse_json(data: bytes) -> Any:

@@ -6,7 +6,7 @@ engine failed around the recipe; it is never a verdict on the recipe.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ OutcomeKind = Literal[
     "infra-failure",
     "interrupted",
     "cancelled",
+    "skipped",
 ]
 
 EXIT_CODES: Mapping[OutcomeKind, int] = {
@@ -34,7 +35,22 @@ EXIT_CODES: Mapping[OutcomeKind, int] = {
     "infra-failure": 6,
     "interrupted": 130,
     "cancelled": 130,
+    "skipped": 1,
 }
+
+_WORST_FIRST: tuple[OutcomeKind, ...] = (
+    "infra-failure",
+    "interrupted",
+    "cancelled",
+    "oom",
+    "disk-limit",
+    "output-limit",
+    "timeout",
+    "signalled",
+    "failed",
+    "skipped",
+    "passed",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +86,15 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON members."""
         return {"kind": self.kind, "step": self.step, "code": self.code, "cause": self.cause}
+
+
+def worst_kind(kinds: Iterable[OutcomeKind]) -> OutcomeKind:
+    """Return how a run of several operations ended: as the worst of them did.
+
+    Args:
+        kinds: of the operations; without any, nothing was run, which is `skipped`.
+    """
+    return min(kinds, key=_WORST_FIRST.index, default="skipped")
 
 
 def parse_outcome(value: Mapping[str, Any]) -> Outcome:

@@ -7,7 +7,7 @@ file is `harness.model.files.recipe_file`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.model.limits import Limits
@@ -66,6 +66,8 @@ class Recipe:
         parameters: the values chosen, all of them, defaults included.
         workspace: `auto`, `overlay` or `copy`.
         policy: name of the policy file that governs it.
+        cell: the matrix cell this is; empty without a matrix.
+        needs: names of the recipes that must pass first.
     """
 
     name: str
@@ -82,6 +84,14 @@ class Recipe:
     parameters: Mapping[str, str]
     workspace: str = "auto"
     policy: str = "default"
+    cell: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+    @property
+    def operation(self) -> str:
+        """Return the name of its operation: `recipe`, or `recipe:key=value,...` for a cell."""
+        cell = ",".join(f"{key}={value}" for key, value in self.cell.items())
+        return f"{self.name}:{cell}" if cell else self.name
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON members that are sealed."""

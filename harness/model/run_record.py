@@ -1,4 +1,8 @@
-"""A run record: what happened in one run, and what was observed, never what was requested."""
+"""A run record: what happened in one operation of a run, observed and never requested.
+
+v2 added the operation, why its workspace strategy was chosen, and the type of an artifact. A record
+keeps the version it was written in, so that its digest never changes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,8 @@ from harness.model.canonical import canonical_bytes, parse_canonical
 from harness.model.digest import Digest, digest_of, parse_digest
 from harness.model.outcome import Outcome, StepReport, parse_outcome
 
-RUN_KIND = "harness/run-record/v1"
+RUN_KIND = "harness/run-record/v2"
+RUN_KIND_V1 = "harness/run-record/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,24 +53,40 @@ class StreamRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """One declared output that the run left behind."""
+    """One declared output that the run left behind.
+
+    Attributes:
+        name: what people call it.
+        path: in the workspace.
+        size: bytes.
+        digest: of its bytes.
+        type: media type that the recipe declares; empty without one.
+    """
 
     name: str
     path: str
     size: int
     digest: Digest
+    type: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON members."""
-        return {"name": self.name, "path": self.path, "size": self.size, "digest": self.digest}
+        return {
+            "name": self.name,
+            "path": self.path,
+            "size": self.size,
+            "digest": self.digest,
+            "type": self.type,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """What happened in one run; its digest is on the ledger.
+    """What happened in one operation; its digest is on the ledger.
 
     Attributes:
         run: run id.
+        operation: name of the operation; empty in a record of v1, whose run had one.
         plan: plan hash.
         seal: seal digest.
         outcome: how it ended.
@@ -79,11 +100,14 @@ class RunRecord:
         observed: limits and identity as read back from the engine and the cgroup; a value that
             the host can't show is the text `unavailable`.
         usage: wall_ms, cpu_ms, memory_peak_bytes, pids_peak, oom_kills; or `unavailable`.
-        workspace: strategy used.
+        workspace: strategy used: overlay or copy.
+        workspace_reason: why that one; empty in a record of v1, which had only the overlay.
         engine: version of the engine.
+        kind: the version it was written in.
     """
 
     run: str
+    operation: str
     plan: Digest
     seal: Digest
     outcome: Outcome
@@ -97,13 +121,22 @@ class RunRecord:
     observed: Mapping[str, Any]
     usage: Mapping[str, Any]
     workspace: str
+    workspace_reason: str
     engine: str
+    kind: str = RUN_KIND
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes."""
+        artifacts = [artifact.to_json() for artifact in self.artifacts]
+        added = {"operation": self.operation, "workspaceReason": self.workspace_reason}
+        if self.kind == RUN_KIND_V1:
+            added = {}
+            for artifact in artifacts:
+                del artifact["type"]
         return canonical_bytes(
             {
-                "_type": RUN_KIND,
+                "_type": self.kind,
+                **added,
                 "run": self.run,
                 "plan": self.plan,
                 "seal": self.seal,
@@ -114,7 +147,7 @@ class RunRecord:
                 "stdout": self.stdout.to_json(),
                 "stderr": self.stderr.to_json(),
                 "checks": dict(self.checks),
-                "artifacts": [artifact.to_json() for artifact in self.artifacts],
+                "artifacts": artifacts,
                 "observed": dict(self.observed),
                 "usage": dict(self.usage),
                 "workspace": self.workspace,
@@ -129,15 +162,17 @@ class RunRecord:
 
 
 def parse_run_record(data: bytes) -> RunRecord:
-    """Read a run record.
+    """Read a run record of any version.
 
     Raises:
-        InputError: not canonical or malformed.
+        InputError: not canonical, malformed, or with unknown or missing members.
     """
-    value = parse_canonical(data, RUN_KIND)
+    value = parse_canonical(data, RUN_KIND, RUN_KIND_V1)
+    is_old = value["_type"] == RUN_KIND_V1
     try:
-        return RunRecord(
+        record = RunRecord(
             run=value["run"],
+            operation="" if is_old else value["operation"],
             plan=parse_digest(value["plan"]),
             seal=parse_digest(value["seal"]),
             outcome=parse_outcome(value["outcome"]),
@@ -162,16 +197,22 @@ def parse_run_record(data: bytes) -> RunRecord:
                     path=item["path"],
                     size=item["size"],
                     digest=parse_digest(item["digest"]),
+                    type="" if is_old else item["type"],
                 )
                 for item in value["artifacts"]
             ),
             observed=value["observed"],
             usage=value["usage"],
             workspace=value["workspace"],
+            workspace_reason="" if is_old else value["workspaceReason"],
             engine=value["engine"],
+            kind=value["_type"],
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"run record: malformed: {error!r}"[:200]) from error
+    if record.to_bytes() != data:
+        raise InputError("run record: has unknown or missing members")
+    return record
 
 
 def _parse_stream(value: Mapping[str, Any]) -> StreamRecord:

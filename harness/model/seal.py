@@ -1,8 +1,7 @@
-"""A seal: the hash of what would be executed. A plan: seals, disclosure and who must approve.
+"""A seal: the hash of what would be executed.
 
-The seal holds recipe, parameters, snapshot, image id and isolation, and nothing of the host, the
-user or the time: the same inputs give the same seal on any machine. The plan adds what makes one
-run one run: project, run id, requester, nonce, expiry, approval policy and reviewers' digest.
+It holds recipe, parameters, snapshot, image id and isolation, and nothing of the host, the user or
+the time: the same inputs give the same seal on any machine.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from harness.model.digest import Digest, digest_of, parse_digest
 from harness.model.image import Image, parse_image
 
 SEAL_KIND = "harness/seal/v1"
-PLAN_KIND = "harness/plan/v1"
 
 FIXED_ENV: Mapping[str, str] = {
     "HOME": "/home/worker",
@@ -96,92 +94,3 @@ def parse_seal(data: bytes) -> Seal:
     if seal.to_bytes() != data:
         raise InputError("seal: has unknown or missing members")
     return seal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a person approves; its digest is the plan hash.
-
-    Attributes:
-        project: the project's id.
-        project_name: its name, for people.
-        run: the run id this plan is for.
-        requester: who asked.
-        created: RFC 3339 time.
-        not_after: RFC 3339 time after which it can't be approved or run.
-        nonce: 128 random bits as 32 hex digits; spent by the ledger entry of the run.
-        seal: digest of what would be executed.
-        policy_name: name of the policy file.
-        policy: digest of the approval policy.
-        reviewers: digest of the reviewers file.
-        disclosure: what the approver is shown: why, the direct alternative, expected time,
-            files left out.
-    """
-
-    project: str
-    project_name: str
-    run: str
-    requester: str
-    created: str
-    not_after: str
-    nonce: str
-    seal: Digest
-    policy_name: str
-    policy: Digest
-    reviewers: Digest
-    disclosure: Mapping[str, Any]
-
-    def to_bytes(self) -> bytes:
-        """Return the canonical bytes; their digest is the plan hash."""
-        return canonical_bytes(
-            {
-                "_type": PLAN_KIND,
-                "project": self.project,
-                "projectName": self.project_name,
-                "run": self.run,
-                "requester": self.requester,
-                "created": self.created,
-                "notAfter": self.not_after,
-                "nonce": self.nonce,
-                "seals": [self.seal],
-                "policyName": self.policy_name,
-                "policy": self.policy,
-                "reviewers": self.reviewers,
-                "disclosure": dict(self.disclosure),
-            }
-        )
-
-    @property
-    def digest(self) -> Digest:
-        """Return the plan hash."""
-        return digest_of(self.to_bytes())
-
-
-def parse_plan(data: bytes) -> Plan:
-    """Read a plan.
-
-    Raises:
-        InputError: not canonical or malformed.
-    """
-    value = parse_canonical(data, PLAN_KIND)
-    try:
-        (seal,) = value["seals"]
-        plan = Plan(
-            project=value["project"],
-            project_name=value["projectName"],
-            run=value["run"],
-            requester=value["requester"],
-            created=value["created"],
-            not_after=value["notAfter"],
-            nonce=value["nonce"],
-            seal=parse_digest(seal),
-            policy_name=value["policyName"],
-            policy=parse_digest(value["policy"]),
-            reviewers=parse_digest(value["reviewers"]),
-            disclosure=value["disclosure"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"plan: malformed: {error}") from error
-    if plan.to_bytes() != data:
-        raise InputError("plan: has unknown or missing members")
-    return plan

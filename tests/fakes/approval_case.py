@@ -10,7 +10,7 @@ from harness.model.approval import NAMESPACES, Decision
 from harness.model.changeset import Change, Changeset
 from harness.model.digest import digest_of
 from harness.model.policy import ApprovalPolicy, PathRule
-from harness.model.seal import Plan
+from harness.model.plan import Disclosure, Plan, PlannedOperation
 from harness.model.tree import EntryType, Node
 from tests.fakes.ssh_signer import FakeSigner, make_signer
 
@@ -63,11 +63,11 @@ def make_plan(policy: ApprovalPolicy, *, run: str = "run-1", project: str = PROJ
         created=NOW,
         not_after=LATER,
         nonce="a" * 32,
-        seal=digest_of(b"seal"),
+        operations=(PlannedOperation(name="test", seal=digest_of(b"seal")),),
         policy=policy.digest,
         policy_name="two-eyes",
         reviewers=policy.reviewers_digest,
-        disclosure={"why": "to see"},
+        disclosure=Disclosure(why="to see", operations=()),
     )
 
 

@@ -103,6 +103,17 @@ def read_recipe(
     return recipe
 
 
+def read_recipe_cells(
+    data: bytes, file: str, *, name: str, policy: Policy, chosen: Mapping[str, str] | None
+) -> tuple[Recipe, ...]:
+    """Read every cell of a recipe's matrix; arguments and errors as `read_recipe`.
+
+    Returns:
+        One recipe a cell, in the order of the file; without a matrix exactly one.
+    """
+    return (read_recipe(data, file, name=name, policy=policy, chosen=chosen),)
+
+
 class _Reader:
     """One recipe file being read; mistakes gather, the caller raises them."""
 

@@ -5,14 +5,8 @@ from typing import Any
 import pytest
 
 from harness.errors import InputError
-from harness.flows.history import (
-    expect_duration,
-    find_plan,
-    find_quarantined,
-    list_quarantined,
-    list_runs,
-    pick_exact_diff,
-)
+from harness.flows.history import expect_duration, list_plans, list_quarantined, list_runs
+from harness.flows.lookup import find_operation, find_plan, find_quarantined, pick_exact_diff
 from harness.model.digest import Digest, digest_of
 from harness.model.entry import Entry, EntryVerb, Phase
 
@@ -46,6 +40,45 @@ class Log:
             "seal", "done", project=project, plan=plan, seal=ZERO, run=run, nonce="n", recipe="test"
         )
 
+    def seal_suite(self, run: str, *names: str) -> None:
+        operations = [{"name": name, "seal": ZERO, "snapshot": ZERO} for name in names]
+        self.add("seal", "done", plan=OTHER_PLAN, run=run, nonce="s", operations=operations)
+        self.add("run", "intent", run=run, plan=OTHER_PLAN, operations=list(names))
+
+    def end_operation(
+        self,
+        run: str,
+        name: str,
+        kind: str,
+        *,
+        diff: Digest | None = None,
+        record: str = ZERO,
+        nonce: str = "",
+    ) -> None:
+        if diff:
+            self.add(
+                "quarantine",
+                "done",
+                run=run,
+                operation=name,
+                plan=OTHER_PLAN,
+                diff=diff,
+                record=ZERO,
+                nonce=nonce or f"{run}{name}",
+                changes=1,
+            )
+        self.add(
+            "run",
+            "done",
+            run=run,
+            operation=name,
+            plan=OTHER_PLAN,
+            record=record,
+            outcome=kind,
+            kind=kind,
+            wallMs=10,
+        )
+
     def run(self, run: str, *, record: str = ZERO, kind: str = "passed", wall: int = 100) -> None:
         self.add("run", "intent", run=run, plan=PLAN)
         self.quarantine(run)
@@ -74,13 +107,16 @@ def log() -> Log:
 def test_a_run_goes_on_until_its_end_is_recorded(log: Log) -> None:
     log.add("run", "intent", run="r1", plan=PLAN)
     (run,) = list_runs(log.entries, "one")
-    assert (run.kind, run.recipe, run.finished, run.diff) == ("running", "test", "", "")
+    assert (run.kind, run.is_over, run.finished) == ("running", False, "")
+    (operation,) = run.operations
+    assert (operation.name, operation.kind, operation.diff) == ("test", "running", "")
 
 
 def test_a_recorded_run_has_its_diff(log: Log) -> None:
     log.run("r1")
     (run,) = list_runs(log.entries, "one")
-    assert (run.kind, run.diff, run.changes, run.wall_ms) == ("passed", DIFF, 1, 100)
+    (operation,) = run.operations
+    assert (run.kind, run.wall_ms, operation.diff, operation.changes) == ("passed", 100, DIFF, 1)
     assert [item.diff for item in list_quarantined(log.entries, "one")] == [DIFF]
 
 
@@ -92,7 +128,7 @@ def test_the_diff_of_a_run_whose_controller_died_is_none(log: Log, settled: bool
     if settled:
         log.end("r1", record="", kind="interrupted")
     (run,) = list_runs(log.entries, "one")
-    assert (run.diff, run.changes) == ("", 0)
+    assert [(item.diff, item.changes) for item in run.operations] == [("", 0)]
     assert list_quarantined(log.entries, "one") == []
     assert pick_exact_diff(log.entries, "one", DIFF) is None
 
@@ -159,3 +195,47 @@ def test_the_expected_time_is_the_median_of_passed_runs(log: Log) -> None:
         log.seal(f"x{number}")
         log.run(f"x{number}", kind=kind, wall=wall)
     assert expect_duration(log.entries, "one", "test") == (200, 3)
+
+
+def test_a_suite_goes_on_until_its_last_operation_has_its_end(log: Log) -> None:
+    log.seal_suite("s", "build", "test:py=3.11", "lint")
+    log.end_operation("s", "build", "passed")
+    run = list_runs(log.entries, "one")[-1]
+    assert [item.kind for item in run.operations] == ["passed", "running", "waiting"]
+    assert (run.kind, run.is_over, run.outcome) == ("running", False, "running (1 of 3 passed)")
+    log.end_operation("s", "test:py=3.11", "failed")
+    log.end_operation("s", "lint", "skipped", record="")
+    run = list_runs(log.entries, "one")[-1]
+    assert (run.kind, run.is_over, run.outcome) == ("failed", True, "failed (1 of 3 passed)")
+    assert run.wall_ms == 30
+    assert list_plans(log.entries, "one")[-1].operations == ("build", "test:py=3.11", "lint")
+
+
+def test_one_operation_of_a_suite_is_named_with_its_run(log: Log) -> None:
+    log.seal_suite("s", "build", "test")
+    log.end_operation("s", "build", "passed", diff=DIFF)
+    log.end_operation("s", "test", "passed", diff=REVERSE)
+    assert find_operation(log.entries, "one", "s/test")[1].diff == REVERSE
+    assert find_quarantined(log.entries, "one", "s/build").diff == DIFF
+    with pytest.raises(InputError, match="run s: has several operations") as caught:
+        find_operation(log.entries, "one", "s")
+    assert caught.value.hint == "name one: s/build, s/test"
+    with pytest.raises(InputError, match="run s: has no operation 'other'"):
+        find_operation(log.entries, "one", "s/other")
+    with pytest.raises(InputError, match="diff: 2 operations of run s changed something"):
+        find_quarantined(log.entries, "one", "s")
+
+
+def test_the_only_changed_operation_of_a_suite_is_meant_by_the_run(log: Log) -> None:
+    log.seal_suite("s", "build", "test")
+    log.end_operation("s", "build", "passed", record="")
+    log.end_operation("s", "test", "passed", diff=DIFF)
+    assert find_quarantined(log.entries, "one", "s").operation == "test"
+
+
+def test_a_suite_whose_operations_left_the_same_diff_lands_once(log: Log) -> None:
+    log.seal_suite("s", "a", "b")
+    log.end_operation("s", "a", "passed", diff=DIFF)
+    log.end_operation("s", "b", "passed", diff=DIFF, nonce="sa")
+    log.add("apply", "done", nonce="sa", result="applied")
+    assert all(item.landed for item in list_quarantined(log.entries, "one"))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from harness.cli.command import Command
+from harness.cli.offer import offer
 from harness.cli.options import json_option, print_json, project_option
 from harness.cli.show_diff import diff_json, print_diff
 from harness.errors import InputError
@@ -15,8 +17,8 @@ from harness.flows.quarantined import load_quarantine, render_quarantine
 from harness.flows.session import open_session
 
 
-@click.command()
-@click.argument("run", metavar="RUN")
+@click.command(cls=Command)
+@click.argument("run", metavar="RUN", shell_complete=offer("runs", "diffs"))
 @click.option("--stat", is_flag=True, help="The changed paths only.")
 @click.option("--patch", is_flag=True, help="The patch only, byte for byte, for `git apply`.")
 @project_option

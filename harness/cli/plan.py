@@ -8,6 +8,8 @@ import click
 
 from harness.cli.amounts import show_names
 from harness.cli.begin import begin
+from harness.cli.command import Command, Group
+from harness.cli.offer import offer
 from harness.cli.options import (
     json_option,
     key_words,
@@ -25,8 +27,10 @@ from harness.flows.seal import seal_recipes
 from harness.flows.session import open_session
 
 
-@click.command()
-@click.argument("recipes", metavar="RECIPE...", nargs=-1, required=True)
+@click.command(cls=Command)
+@click.argument(
+    "recipes", metavar="RECIPE...", nargs=-1, required=True, shell_complete=offer("recipes")
+)
 @parameter_option
 @click.option("--why", default="", help="Why it should run; shown to the approver.")
 @click.option("--requester", default="", help="Who asks.  [default: your login name]")
@@ -64,7 +68,7 @@ def seal(
         click.echo(f"next: harness approve {view.plan.digest}{key_words()}")
 
 
-@click.group()
+@click.group(cls=Group)
 def plan() -> None:
     """List plans, or show what one would run."""
 
@@ -86,7 +90,7 @@ def plan_list(project: Path, *, as_json: bool) -> None:
 
 
 @plan.command("show")
-@click.argument("plan_hash", metavar="HASH")
+@click.argument("plan_hash", metavar="HASH", shell_complete=offer("plans", "runs"))
 @project_option
 @json_option
 def plan_show(plan_hash: str, project: Path, *, as_json: bool) -> None:

@@ -8,8 +8,10 @@ import click
 
 from harness.cli.approve import confirm
 from harness.cli.begin import begin
+from harness.cli.command import Command
 from harness.cli.interrupt import stop_on_signals
 from harness.cli.live import live_output
+from harness.cli.offer import offer
 from harness.cli.options import (
     is_terminal,
     json_option,
@@ -31,8 +33,14 @@ from harness.flows.session import Session
 from harness.model.digest import Digest, is_short_digest, parse_given_digest
 
 
-@click.command()
-@click.argument("what", metavar="HASH|RECIPE...", nargs=-1, required=True)
+@click.command(cls=Command)
+@click.argument(
+    "what",
+    metavar="HASH|RECIPE...",
+    nargs=-1,
+    required=True,
+    shell_complete=offer("recipes", "plans"),
+)
 @parameter_option
 @click.option("--why", default="", help="Why it should run; shown to the approver.")
 @click.option("--requester", default="", help="Who asks.  [default: your login name]")

@@ -10,7 +10,9 @@ from typing import Any
 import click
 
 from harness.cli.amounts import show_names
+from harness.cli.command import Group
 from harness.cli.live import live_output
+from harness.cli.offer import offer
 from harness.cli.options import json_option, print_json, project_option
 from harness.cli.plain import PlainStream, plain
 from harness.cli.show_run import print_record, record_json
@@ -23,7 +25,7 @@ from harness.model.clock import show_duration
 from harness.model.digest import short
 
 
-@click.group()
+@click.group(cls=Group)
 def runs() -> None:
     """List runs, show one, print or follow its logs, end it."""
 
@@ -80,7 +82,7 @@ def _run_json(run: RunSummary) -> dict[str, Any]:
 
 
 @runs.command("show")
-@click.argument("run", metavar="RUN[/OPERATION]")
+@click.argument("run", metavar="RUN[/OPERATION]", shell_complete=offer("runs"))
 @project_option
 @json_option
 def runs_show(run: str, project: Path, *, as_json: bool) -> None:
@@ -132,7 +134,7 @@ def _show_operation(session: Session, run: RunSummary, operation: OperationRun) 
 
 
 @runs.command("logs")
-@click.argument("run", metavar="RUN[/OPERATION]")
+@click.argument("run", metavar="RUN[/OPERATION]", shell_complete=offer("runs"))
 @click.option("--stderr", is_flag=True, help="The standard error instead of the output.")
 @click.option("--raw", is_flag=True, help="The stored bytes, exactly; they can drive a terminal.")
 @click.option("-f", "--follow", is_flag=True, help="Follow a run that goes on, to its end.")
@@ -177,7 +179,7 @@ def _follow(session: Session, given: str) -> None:
 
 
 @runs.command("cancel")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=offer("runs"))
 @project_option
 @json_option
 def runs_cancel(run: str, project: Path, *, as_json: bool) -> None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import docker
 import requests
 import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound
+from docker.tls import TLSConfig
 
 from harness.errors import EngineUnreachableError, ImageMissingError, SandboxUnavailableError
+from harness.execution.engine.tls import TlsFiles
 from harness.store.failpoints import pass_failpoint
 
 CALL_SECONDS = 30
@@ -50,6 +52,7 @@ class DockerCalls:
 
     Args:
         url: `unix:///path` or `tcp://host:port`.
+        tls: what both ends prove themselves with; None without TLS.
         seconds: deadline of an ordinary call.
 
     Raises:
@@ -57,12 +60,16 @@ class DockerCalls:
         SandboxUnavailableError: who answers is not a usable engine.
     """
 
-    def __init__(self, url: str, *, seconds: int = CALL_SECONDS) -> None:
+    def __init__(
+        self, url: str, *, tls: TlsFiles | None = None, seconds: int = CALL_SECONDS
+    ) -> None:
         self.url = url
         self._seconds = seconds
         pass_failpoint("engine.connect.before")
         with translated("connect"):
-            self._client = docker.APIClient(base_url=url, version="auto", timeout=seconds)
+            self._client = docker.APIClient(
+                base_url=url, version="auto", timeout=seconds, tls=_tls_config(tls)
+            )
 
     def close(self) -> None:
         """Close the connections; the engine itself is left alone."""
@@ -88,6 +95,32 @@ class DockerCalls:
             result = work(client)
         pass_failpoint(f"engine.{what}.after")
         return result
+
+    def _create(self, what: str, request: dict[str, Any], name: str) -> str:
+        made = self._call(
+            what, lambda client: client.create_container_from_config(request, name=name)
+        )
+        return str(made["Id"])
+
+
+class _DirectTls(TLSConfig):
+    """TLS as the engine's own files say, whatever the environment says of the web's.
+
+    With REQUESTS_CA_BUNDLE set, requests would verify against that file instead
+    (psf/requests#3829), and with a proxy set, send the request there.
+    """
+
+    def configure_client(self, client: Any) -> None:
+        super().configure_client(client)
+        client.trust_env = False
+
+
+def _tls_config(tls: TlsFiles | None) -> TLSConfig | Literal[False]:
+    """Return the SDK's form; the other end is verified always, its name too."""
+    if tls is None:
+        return False
+    client = (str(tls.cert), str(tls.key)) if tls.cert and tls.key else None
+    return _DirectTls(client_cert=client, ca_cert=str(tls.ca), verify=True)
 
 
 @contextlib.contextmanager

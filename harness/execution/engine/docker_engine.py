@@ -6,6 +6,7 @@ Rules: every call goes through `DockerCalls._call`; what is gone already counts 
 from __future__ import annotations
 
 import io
+import ssl
 import time
 from collections.abc import Callable
 from typing import Any, cast
@@ -16,7 +17,8 @@ from harness.errors import (
     InputError,
     SandboxUnavailableError,
 )
-from harness.execution.engine.docker_calls import CONFLICT, GONE, DockerCalls, RefusedError
+from harness.execution.engine.docker_calls import CONFLICT, GONE, RefusedError
+from harness.execution.engine.docker_copies import DockerCopies
 from harness.execution.engine.docker_stream import DockerConnection
 from harness.execution.engine.port import (
     LABEL_RUN,
@@ -35,10 +37,18 @@ SETTLE_SECONDS = 10.0
 SETTLE_POLL_SECONDS = 0.05
 """How long, and how often, a removal that meets another one is tried again."""
 
+_LIMITS = {
+    "MemoryLimit": "memory",
+    "SwapLimit": "swap",
+    "CpuCfsQuota": "cpu",
+    "PidsLimit": "pids",
+}
+"""Members of an engine's `/info` that say whether a limit works, and our words for the limits."""
+
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-class DockerEngine(DockerCalls):
+class DockerEngine(DockerCopies):
     """A Docker Engine, or what speaks its API."""
 
     def info(self) -> EngineInfo:
@@ -47,12 +57,16 @@ class DockerEngine(DockerCalls):
         options = tuple(str(option) for option in found.get("SecurityOptions") or ())
         architecture = str(found.get("Architecture", ""))
         return EngineInfo(
+            engine_id=str(found.get("ID", "")),
             version=str(found.get("ServerVersion", "")),
             api_version=str(api),
             cgroup_version=2 if str(found.get("CgroupVersion", "1")) == "2" else 1,
             storage_driver=str(found.get("Driver", "")),
             security_options=options,
             rootless=any(option.startswith("name=rootless") for option in options),
+            missing_limits=tuple(
+                limit for member, limit in _LIMITS.items() if found.get(member) is False
+            ),
             local=self.url.startswith("unix://"),
             os=str(found.get("OSType", "")),
             architecture=_ARCHITECTURES.get(architecture, architecture),
@@ -95,12 +109,6 @@ class DockerEngine(DockerCalls):
         """
         return self._create("container.create", container_request(container), container.name)
 
-    def _create(self, what: str, request: dict[str, Any], name: str) -> str:
-        made = self._call(
-            what, lambda client: client.create_container_from_config(request, name=name)
-        )
-        return str(made["Id"])
-
     def attach(self, container: str) -> DockerConnection:
         """Open the standard streams."""
         parameters = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
@@ -108,7 +116,7 @@ class DockerEngine(DockerCalls):
             "container.attach",
             lambda client: client.attach_socket(container, params=parameters),
         )
-        return DockerConnection(cast("io.RawIOBase", raw), seconds=self._seconds)
+        return DockerConnection(cast("io.RawIOBase | ssl.SSLSocket", raw), seconds=self._seconds)
 
     def start(self, container: str) -> None:
         """Start it; one that ends at once is fine."""
@@ -175,16 +183,6 @@ class DockerEngine(DockerCalls):
             else:
                 return
 
-    def copy_out(self, container: str, path: str, *, limit: int) -> bytes:
-        """Return a tar archive of one path.
-
-        Raises:
-            SandboxUnavailableError: no such path, or the archive is larger than the limit.
-        """
-        return self._call(
-            "container.copy-out", lambda client: _read_archive(client, container, path, limit)
-        )
-
     def owned(self, state: str) -> Owned:
         """Return the containers and volumes labelled with our label and this state id."""
         wanted = {"label": [LABEL_RUN, f"{LABEL_STATE}={state}"]}
@@ -240,13 +238,3 @@ def _image_id(text: str) -> Digest:
         return parse_digest(text)
     except InputError as error:
         raise SandboxUnavailableError(f"engine: image id {text!r:.80} is not a digest") from error
-
-
-def _read_archive(client: Any, container: str, path: str, limit: int) -> bytes:
-    pieces, _ = client.get_archive(container, path)
-    archive = bytearray()
-    for piece in pieces:
-        archive += piece
-        if len(archive) > limit:
-            raise SandboxUnavailableError(f"engine: archive is larger than {limit} bytes")
-    return bytes(archive)

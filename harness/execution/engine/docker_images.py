@@ -6,7 +6,6 @@ Rules: nothing here pulls or has a network; an image's id follows from its archi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
 
 from harness.errors import ImageMissingError, SandboxUnavailableError
 from harness.execution.engine.docker_calls import GONE, RefusedError, translated
@@ -46,14 +45,6 @@ class DockerImageEngine(DockerEngine):
     def create_build_container(self, build: BuildSpec) -> str:
         """Make a build container and return its id; it is not started."""
         return self._create("build.create", build_request(build), build.name)
-
-    def copy_in(self, container: str, path: str, tar: BinaryIO) -> None:
-        """Unpack a tar archive below a folder of a container that is not running."""
-        self._call(
-            "container.copy-in",
-            lambda client: client.put_archive(container, path, tar),
-            slow=True,
-        )
 
     def tag(self, image_id: Digest, name: str) -> None:
         """Point a name (`repository:tag`) at an image."""

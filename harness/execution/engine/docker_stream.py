@@ -12,6 +12,7 @@ import io
 import os
 import select
 import socket
+import ssl
 import struct
 import time
 from typing import Literal
@@ -25,17 +26,23 @@ _READ_BYTES = 1 << 16
 _NAMES: dict[int, Literal["stdout", "stderr"]] = {1: "stdout", 2: "stderr"}
 
 
+_WAITS = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
 class DockerConnection:
     """Implements `port.Connection`.
 
     Args:
-        raw: the upgraded connection of the SDK, nothing read from it yet.
+        raw: the upgraded connection of the SDK, nothing read from it yet: a TLS socket, or what
+            Python puts around a plain one.
         seconds: how long a send may take.
     """
 
-    def __init__(self, raw: io.RawIOBase, *, seconds: float) -> None:
+    def __init__(self, raw: io.RawIOBase | ssl.SSLSocket, *, seconds: float) -> None:
         self._raw = raw
-        self._socket = socket.socket(fileno=os.dup(raw.fileno()))
+        self._socket = (
+            raw if isinstance(raw, ssl.SSLSocket) else socket.socket(fileno=os.dup(raw.fileno()))
+        )
         self._socket.setblocking(False)
         self._seconds = seconds
         self._rest = bytearray()
@@ -51,7 +58,8 @@ class DockerConnection:
                 left = until - time.monotonic()
                 if left <= 0 or not select.select([], [self._socket], [], left)[1]:
                     raise EngineUnreachableError("engine: took no input in time")
-                view = view[self._socket.send(view) :]
+                with contextlib.suppress(*_WAITS):
+                    view = view[self._socket.send(view) :]
         except OSError as error:
             raise EngineUnreachableError(f"engine: input was cut: {error.strerror}") from error
 
@@ -62,15 +70,19 @@ class DockerConnection:
             left = max(until - time.monotonic(), 0)
             if self._ended:
                 return Pause.END
-            if not select.select([self._socket], [], [], left)[0]:
+            if not self._is_pending() and not select.select([self._socket], [], [], left)[0]:
                 return Pause.SILENCE
             self._read()
         return self._ready.pop(0)
 
+    def _is_pending(self) -> bool:
+        """Tell whether the TLS layer holds bytes that the kernel no longer shows."""
+        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+
     def _read(self) -> None:
         try:
             data = self._socket.recv(_READ_BYTES)
-        except BlockingIOError:
+        except _WAITS:
             return
         except OSError as error:
             raise EngineUnreachableError(f"engine: output was cut: {error.strerror}") from error

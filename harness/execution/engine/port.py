@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from harness.execution.engine.copies import CopyEngine
 from harness.model.digest import Digest
 from harness.model.limits import Limits
 
@@ -29,23 +30,27 @@ class EngineInfo:
     """What an engine says of itself.
 
     Attributes:
+        engine_id: names this engine, and no other.
         version: of the engine.
         api_version: the API version in use.
         cgroup_version: 1 or 2.
         storage_driver: of its image store, `overlay2` say.
         security_options: as the engine lists them, `name=seccomp,profile=default` say.
         rootless: the engine runs as a plain user.
+        missing_limits: limits that it says it can't enforce, in the order they are shown.
         local: it is reached by a unix socket, so that it may see the caller's folders.
         os: `linux` unless it is something we can't use.
         architecture: `amd64` or `arm64`, in the spelling of image platforms.
     """
 
+    engine_id: str
     version: str
     api_version: str
     cgroup_version: int
     storage_driver: str
     security_options: tuple[str, ...]
     rootless: bool
+    missing_limits: tuple[str, ...] = ()
     local: bool
     os: str
     architecture: str
@@ -80,7 +85,7 @@ class VolumeSpec:
 
     Attributes:
         name: unique.
-        options: driver options: `type`, `device`, `o`.
+        options: driver options: `type`, `device`, `o`; none for a plain folder of the engine's.
         labels: say whose it is.
     """
 
@@ -203,7 +208,7 @@ class Owned:
     volumes: Mapping[str, str]
 
 
-class Engine(Protocol):
+class Engine(CopyEngine, Protocol):
     """All that running one worker needs of an engine.
 
     Any method may raise `EngineUnreachableError` when nobody answers before its deadline, and
@@ -291,7 +296,7 @@ class BuildSpec:
 
 
 class ImageEngine(Engine, Protocol):
-    """What building images needs on top. Only `load_image` and `save_image` take minutes."""
+    """What building images needs on top."""
 
     def load_image(self, archive: Iterable[bytes]) -> None:
         """Load images from a `docker save` archive; their ids follow from its bytes."""
@@ -309,9 +314,6 @@ class ImageEngine(Engine, Protocol):
         Raises:
             ImageMissingError: the image is not there.
         """
-
-    def copy_in(self, container: str, path: str, tar: BinaryIO) -> None:
-        """Unpack a tar archive below a folder of a container that is not running."""
 
     def tag(self, image_id: Digest, name: str) -> None:
         """Point a name (`repository:tag`) at an image."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.errors import Issue, SandboxUnavailableError
+from harness.execution.engine.copies import CarrierSpec
 from harness.execution.engine.port import BuildSpec, ContainerSpec
 from harness.model.seal import WORKSPACE
 
@@ -72,6 +73,24 @@ def build_request(spec: BuildSpec) -> dict[str, Any]:
     }
 
 
+def carrier_request(spec: CarrierSpec) -> dict[str, Any]:
+    """Return the body of `POST /containers/create` for a carrier, which is never started."""
+    return {
+        "Image": spec.image_id,
+        "Entrypoint": [INIT_PATH],
+        "Cmd": [],
+        "Labels": dict(spec.labels),
+        **_streams(stdin=False),
+        "HostConfig": {
+            "NetworkMode": "none",
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges:true"],
+            "LogConfig": {"Type": "none", "Config": {}},
+            "Mounts": [_workspace_mount(spec.volume)],
+        },
+    }
+
+
 def _streams(*, stdin: bool) -> dict[str, Any]:
     return {
         "Tty": False,
@@ -87,14 +106,6 @@ def _worker_host_config(spec: ContainerSpec) -> dict[str, Any]:
     limits = spec.limits
     exec_flag = "exec" if spec.tmp_exec else "noexec"
     scratch = f"rw,nosuid,nodev,{exec_flag},size={limits.tmp_bytes}"
-    mounts = [
-        {
-            "Type": "volume",
-            "Source": spec.volume,
-            "Target": WORKSPACE,
-            "VolumeOptions": {"NoCopy": True},
-        }
-    ]
     return {
         "NetworkMode": "none",
         "ReadonlyRootfs": True,
@@ -126,7 +137,16 @@ def _worker_host_config(spec: ContainerSpec) -> dict[str, Any]:
             "/tmp": f"{scratch},mode=1777",  # noqa: S108 - inside the worker
             HOME: f"{scratch},mode=0700,uid={spec.uid},gid={spec.gid}",
         },
-        "Mounts": mounts if spec.volume else [],
+        "Mounts": [_workspace_mount(spec.volume)] if spec.volume else [],
+    }
+
+
+def _workspace_mount(volume: str) -> dict[str, Any]:
+    return {
+        "Type": "volume",
+        "Source": volume,
+        "Target": WORKSPACE,
+        "VolumeOptions": {"NoCopy": True},
     }
 
 

@@ -18,8 +18,15 @@ import pytest
 from harness.execution.engine.docker_images import DockerImageEngine
 from harness.execution.engine.port import Engine
 from harness.execution.image.lock import read_lock
+from harness.execution.snapshot.take import take_snapshot
+from harness.execution.snapshot.view import SnapshotView
 from harness.execution.worker.live import Sink
-from harness.execution.worker.operation import Operation, StopRequest, WorkerResult
+from harness.execution.worker.operation import (
+    Asked,
+    Operation,
+    StopRequest,
+    WorkerResult,
+)
 from harness.execution.worker.run_operation import run_operation
 from harness.execution.worker.workspace import remove_workspace
 from harness.model.digest import Digest, parse_digest
@@ -27,6 +34,7 @@ from harness.model.image import Image
 from harness.model.limits import MIB, Limits
 from harness.model.outcome import Outcome, classify_outcome
 from harness.model.seal import FIXED_ENV
+from harness.store.state import open_state
 from tests.fakes.engine import FAKE_IMAGE, Exit, FakeEngine, Program
 
 SMALL = Limits(
@@ -79,6 +87,7 @@ class Bench:
         self.state = f"bench-{secrets.token_hex(8)}"
         self.uid = os.geteuid() or 65532
         self.gid = os.getegid() or 65532
+        self.asked = Asked()
 
     def layer(self, files: Mapping[str, bytes]) -> Path:
         """Make a snapshot layer."""
@@ -93,11 +102,28 @@ class Bench:
                 os.chown(path, self.uid, self.gid)
         return layer
 
+    def snapshot(self, files: Mapping[str, bytes]) -> SnapshotView:
+        """Take a snapshot of a project with some files."""
+        project = self.folder / f"project-{next(_numbers)}"
+        for name, data in files.items():
+            path = project / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return self.take(project)
+
+    def take(self, project: Path) -> SnapshotView:
+        """Take a snapshot of a folder."""
+        state = open_state(self.folder / "state")
+        owner = (self.uid, self.gid) if self.real else (os.geteuid(), os.getegid())
+        taken = take_snapshot(project, state=state, project="0" * 32, owner=owner)
+        return SnapshotView(state, taken.digest)
+
     def operation(
         self,
         *steps: tuple[str, ...],
         limits: Limits = SMALL,
         files: Mapping[str, bytes] | None = None,
+        asked: Asked | None = None,
     ) -> Operation:
         """Make an operation with a run folder of its own."""
         run = f"run-{next(_numbers)}-{secrets.token_hex(4)}"
@@ -113,7 +139,9 @@ class Bench:
             env=FIXED_ENV,
             limits=limits,
             tmp_exec=True,
-            layers=(self.layer(files or {"keep.txt": b"keep\n"}),),
+            snapshot=self.snapshot(files or {"keep.txt": b"keep\n"}),
+            asked=asked or self.asked,
+            probed=self.folder / "probed",
             folder=folder,
             uid=self.uid if self.real else os.geteuid(),
             gid=self.gid if self.real else os.getegid(),

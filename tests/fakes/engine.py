@@ -8,15 +8,15 @@ worker may do is shown on a real engine only.
 
 from __future__ import annotations
 
-import io
 import secrets
-import tarfile
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.errors import EngineUnreachableError, ImageMissingError, SandboxUnavailableError
+from harness.execution.engine.copies import CarrierSpec, EngineUsage
 from harness.execution.engine.port import (
     LABEL_RUN,
     LABEL_STATE,
@@ -32,6 +32,7 @@ from harness.execution.engine.port import (
 from harness.execution.engine.spec import container_request
 from harness.execution.worker.protocol import MAX_PAYLOAD, Frame, FrameType, encode_frame
 from harness.model.digest import Digest, digest_of
+from tests.fakes.volumes import FakeVolume
 
 FAKE_IMAGE = digest_of(b"the worker image of the fake engine")
 GRACE_SECONDS = 0.2
@@ -108,7 +109,7 @@ def no_programs(argv: tuple[str, ...]) -> Program:
 
 @dataclass(slots=True)
 class _Container:
-    spec: ContainerSpec
+    spec: ContainerSpec | CarrierSpec
     status: str = "created"
     exit_code: int = 0
     oom_killed: bool = False
@@ -141,6 +142,8 @@ class FakeEngine:
         starts: whether a started container's init ever runs.
         answers_create: whether the answer to a creation arrives.
         made_from: the image that containers claim to be made from.
+        used: what it counted for every container.
+        counts_volumes: whether it says how large a volume is.
         host_config: what read-backs say instead of what was asked for.
     """
 
@@ -149,7 +152,7 @@ class FakeEngine:
     ) -> None:
         self.programs = programs
         self.images = {FAKE_IMAGE: fake_image(FAKE_IMAGE), **(images or {})}
-        self.volumes: dict[str, VolumeSpec] = {}
+        self.volumes: dict[str, FakeVolume] = {}
         self.containers: dict[str, _Container] = {}
         self.calls: list[str] = []
         self.failing: dict[str, Exception] = {}
@@ -158,6 +161,8 @@ class FakeEngine:
         self.starts = True
         self.answers_create = True
         self.made_from: Digest | None = None
+        self.used = EngineUsage(cpu_ms=None, memory_peak_bytes=None)
+        self.counts_volumes = True
         self.host_config: dict[str, object] = {}
 
     def _call(self, name: str) -> None:
@@ -169,6 +174,7 @@ class FakeEngine:
     def info(self) -> EngineInfo:
         self._call("info")
         return EngineInfo(
+            engine_id="fake",
             version="fake",
             api_version="1.41",
             cgroup_version=2,
@@ -188,25 +194,35 @@ class FakeEngine:
 
     def create_volume(self, volume: VolumeSpec) -> None:
         self._call("create_volume")
-        self.volumes[volume.name] = volume
+        self.volumes[volume.name] = FakeVolume(volume)
 
     def remove_volume(self, name: str) -> None:
         self._call("remove_volume")
         if any(container.spec.volume == name for container in self.containers.values()):
             raise SandboxUnavailableError("engine: volume.remove: volume is in use")
-        self.volumes.pop(name, None)
+        volume = self.volumes.pop(name, None)
+        if volume is not None:
+            volume.remove()
 
     def create_container(self, container: ContainerSpec) -> str:
         self._call("create_container")
+        self.created.append(container)
+        name = self._make(container)
+        if not self.answers_create:
+            raise unreachable("create_container")
+        return name
+
+    def create_carrier(self, carrier: CarrierSpec) -> str:
+        self._call("create_carrier")
+        return self._make(carrier)
+
+    def _make(self, container: ContainerSpec | CarrierSpec) -> str:
         if container.image_id not in self.images:
             raise ImageMissingError("image: the engine does not have it")
         if any(known.spec.name == container.name for known in self.containers.values()):
             raise SandboxUnavailableError("engine: container.create: name is in use")
         name = secrets.token_hex(32)
         self.containers[name] = _Container(container)
-        self.created.append(container)
-        if not self.answers_create:
-            raise unreachable("create_container")
         return name
 
     def attach(self, container: str) -> FakeConnection:
@@ -225,6 +241,7 @@ class FakeEngine:
         found = self.containers.get(container)
         if found is None:
             return None
+        assert isinstance(found.spec, ContainerSpec)
         request = container_request(found.spec)
         return ContainerState(
             container=container,
@@ -262,17 +279,31 @@ class FakeEngine:
 
     def copy_out(self, container: str, path: str, *, limit: int) -> bytes:
         self._call("copy_out")
-        self._get(container)
-        if path != "/workspace":
-            raise SandboxUnavailableError("engine: container.copy-out: no such path")
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            folder = tarfile.TarInfo("workspace")
-            folder.type = tarfile.DIRTYPE
-            tar.addfile(folder)
-        if archive.tell() > limit:
+        archive = self._volume(container).pack(path)
+        if len(archive) > limit:
             raise SandboxUnavailableError(f"engine: archive is larger than {limit} bytes")
-        return archive.getvalue()
+        return archive
+
+    def copy_in(self, container: str, path: str, tar: BinaryIO | Iterable[bytes]) -> None:
+        self._call("copy_in")
+        self._volume(container).unpack(path, tar)
+
+    def stream_out(self, container: str, path: str) -> Iterator[bytes]:
+        self._call("stream_out")
+        archive = self._volume(container).pack(path)
+        yield from (archive[start : start + 700] for start in range(0, len(archive), 700))
+
+    def usage(self, container: str) -> EngineUsage:
+        self._call("usage")
+        self._get(container)
+        return self.used
+
+    def volume_bytes(self, name: str) -> int | None:
+        self._call("volume_bytes")
+        return self.volumes[name].size() if self.counts_volumes and name in self.volumes else None
+
+    def _volume(self, container: str) -> FakeVolume:
+        return self.volumes[self._get(container).spec.volume]
 
     def owned(self, state: str) -> Owned:
         self._call("owned")
@@ -287,9 +318,9 @@ class FakeEngine:
                 if ours(found.spec.labels)
             },
             volumes={
-                name: volume.labels[LABEL_RUN]
+                name: volume.spec.labels[LABEL_RUN]
                 for name, volume in self.volumes.items()
-                if ours(volume.labels)
+                if ours(volume.spec.labels)
             },
         )
 
@@ -299,14 +330,8 @@ class FakeEngine:
         return self.containers[container]
 
     def upper(self, container: str) -> Path:
-        """Return where a container's writes land: the upper folder of its volume."""
-        volume = self.volumes[self._get(container).spec.volume]
-        (upper,) = (
-            option.removeprefix("upperdir=")
-            for option in volume.options["o"].split(",")
-            if option.startswith("upperdir=")
-        )
-        return Path(upper)
+        """Return where a container's writes land."""
+        return self._volume(container).upper
 
 
 class FakeConnection:
@@ -375,7 +400,9 @@ def _frame(kind: FrameType, data: bytes = b"") -> bytes:
 
 def _fake_init(engine: FakeEngine, container: str, heard: _Heard) -> Generator[bytes, None, None]:
     """Yield what init would write; empty bytes while it waits."""
-    steps, numbers = _parse_init(engine.containers[container].spec.argv)
+    spec = engine.containers[container].spec
+    assert isinstance(spec, ContainerSpec)
+    steps, numbers = _parse_init(spec.argv)
     yield _frame("R")
     while not heard.go and not heard.gone:
         yield b""

@@ -111,10 +111,13 @@ class FakeImageEngine(FakeEngine):
         self.builds[build.name] = _Build(build)
         return build.name
 
-    def copy_in(self, container: str, path: str, tar: BinaryIO) -> None:
+    def copy_in(self, container: str, path: str, tar: BinaryIO | Iterable[bytes]) -> None:
+        if container not in self.builds:
+            super().copy_in(container, path, tar)
+            return
         self._call("copy_in")
-        del path
-        with tarfile.open(fileobj=tar) as archive:
+        data = tar.read() if isinstance(tar, io.IOBase) else b"".join(tar)
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for member in archive.getmembers():
                 if member.isreg():
                     self.builds[container].files[member.name] = _content(archive, member.name)

@@ -4,14 +4,17 @@ Rules:
     * A folder that both sides have is entered, never reported: it did not change.
     * What a new, replaced or opaque folder hides is gone unless it was made again; a file made
       again is compared like any other.
+    * What is gone may also be named beside the layer, where no disk could mark it.
     * A folder that was replaced by a file or link is followed by everything it held, as deleted.
     * Order: byte order of names, a folder before what it holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from harness.errors import ContainmentError
 from harness.execution.quarantine.upper import Seen, enter, is_opaque, list_names, look
@@ -20,6 +23,13 @@ from harness.model.tree import Folder, LoadFolder, Node, load_folder, walk
 
 MAX_ENTRIES = 1_000_000
 """Most names in one upper layer; beyond it the layer is refused, so that memory stays bounded."""
+
+
+Gone = Mapping[bytes, AbstractSet[bytes]]
+"""By the path of a folder, names that it has in the snapshot and no more."""
+
+NOTHING_GONE: Gone = MappingProxyType({})
+"""An overlay's upper layer marks all that is gone itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +53,15 @@ class Comparison:
     Args:
         load: reads the folder objects of the snapshot.
         enters: whether to look into a folder that the snapshot does not have.
+        gone: what is gone without a mark in the layer; such a folder stands in the layer.
     """
 
-    def __init__(self, load: LoadFolder, enters: Callable[[Found], bool]) -> None:
+    def __init__(
+        self, load: LoadFolder, enters: Callable[[Found], bool], gone: Gone = NOTHING_GONE
+    ) -> None:
         self._load = load
         self._enters = enters
+        self._gone_names = gone
         self._entries = 0
 
     def run(self, upper: int, base: Digest) -> Iterator[Found]:
@@ -70,9 +84,9 @@ class Comparison:
             raise ContainmentError(f"workspace: expected at most {MAX_ENTRIES} changed names")
         for name in names:
             yield from self._one(look(prefix + name, upper), entries.get(name), hides=hides)
-        if hides:
-            for name in sorted(entries.keys() - set(names)):
-                yield from self._gone(prefix + name, entries[name])
+        hidden: AbstractSet[bytes] = self._gone_names.get(prefix.removesuffix(b"/"), frozenset())
+        for name in sorted((entries.keys() if hides else hidden & entries.keys()) - set(names)):
+            yield from self._gone(prefix + name, entries[name])
 
     def _one(self, seen: Seen, before: Node | None, *, hides: bool) -> Iterator[Found]:
         if seen.is_whiteout:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.errors import VerificationError
-from harness.execution.quarantine.compare import Comparison
+from harness.execution.quarantine.compare import NOTHING_GONE, Comparison, Gone
 from harness.execution.quarantine.intake import Flag, Intake
 from harness.execution.quarantine.rules import ImportRules
 from harness.execution.quarantine.settle import settle
@@ -68,6 +68,7 @@ class Imported:
 def import_changes(
     upper: Path,
     *,
+    gone: Gone = NOTHING_GONE,
     base: Digest,
     load: LoadFolder,
     read_base: ReadBase,
@@ -79,6 +80,7 @@ def import_changes(
 
     Args:
         upper: the layer's top folder.
+        gone: what is gone without a mark in the layer, as the copy strategy has it.
         base: the snapshot that the layer lies on.
         load: reads the folder objects of the snapshot.
         read_base: opens the content of the snapshot's files.
@@ -95,7 +97,7 @@ def import_changes(
     with hold_upper(upper) as top:
         # First, so that a large change does not crowd out the report of the run.
         artifacts, missing = _collect(intake, top, rules.outputs)
-        for found in Comparison(load, intake.enters).run(top, base):
+        for found in Comparison(load, intake.enters, gone).run(top, base):
             intake.take(found)
     changes, by_products = settle(intake.candidates)
     _keep_before(changes, read_base, blobs)

@@ -12,11 +12,13 @@ import hashlib
 import io
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from harness.errors import Issue, VerificationError
+from harness.execution.snapshot.contents import Content, read_contents
 from harness.execution.snapshot.layer_check import find_differences, is_opaque
 from harness.execution.snapshot.layers import Layer, find_stack
 from harness.model.digest import PREFIX, Digest
@@ -84,6 +86,15 @@ class SnapshotView:
             VerificationError: the snapshot has no link there, or its target is lost.
         """
         return self.load(self._node(path, "symlink").digest)
+
+    def contents(self) -> Iterator[Content]:
+        """Yield everything in the snapshot, a folder before what it holds.
+
+        Raises:
+            VerificationError: an object or a layer is missing or damaged.
+            StateError: a layer's list can't be read.
+        """
+        return read_contents(self._stack(), self.load, self.digest)
 
     def verify(self) -> None:
         """Check that the layers still are what was sealed.

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import SandboxUnavailableError
+from harness.errors import HarnessError
+from harness.execution.quarantine.compare import Gone
+from harness.execution.snapshot.view import SnapshotView
 from harness.execution.worker.output import KEEP_BYTES, CapturedStream
+from harness.execution.worker.sweep import state_id
 from harness.model.image import Image
 from harness.model.limits import Limits
 from harness.model.outcome import Facts
 from harness.model.seal import Seal
+from harness.store.state import StateFolder
 
-STRATEGIES = ("auto", "overlay")
-"""The workspace strategies of a local engine; both mean the overlay."""
+Strategy = Literal["overlay", "copy"]
+"""How a worker gets its files: a layer over the snapshot's own, or a copy of them."""
 
 StopReason = Literal["interrupt", "cancel"]
 
 
 class StopRequest:
-    """A request to end the run; set by a signal handler or another thread, read by the run."""
+    """A request to end the run: by a signal handler or thread here, or a file from elsewhere."""
 
     def __init__(self) -> None:
-        self.reason: StopReason | None = None
+        self._reason: StopReason | None = None
+        self._file: Path | None = None
 
     def ask(self, reason: StopReason) -> None:
         """Ask the run to end; the first reason stays."""
-        self.reason = self.reason or reason
+        self._reason = self._reason or reason
+
+    def watch(self, file: Path) -> None:
+        """Take the existence of a file as a request to cancel, from now on."""
+        self._file = file
+
+    @property
+    def reason(self) -> StopReason | None:
+        """Return why the run is to end; None while it may go on."""
+        if self._reason is None and self._file is not None and os.path.lexists(self._file):
+            self._reason = "cancel"
+        return self._reason
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which strategy was sealed.
+
+    Attributes:
+        strategy: `auto` leaves the choice to the host.
+        by: who says so.
+    """
+
+    strategy: Literal["auto", "overlay", "copy"] = "auto"
+    by: Literal["recipe", "policy"] = "recipe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +73,9 @@ class Operation:
         env: the whole environment of a step.
         limits: what the worker gets.
         tmp_exec: whether programs in /tmp may be executed.
-        layers: folders of the snapshot, top first, owned by the worker's user.
+        snapshot: the files, in layers that the worker's user owns.
+        asked: the workspace strategy that was sealed.
+        probed: the file that remembers which engine was seen to lay an overlay here.
         folder: the run's folder, mode 0700; `workspace`, `stdout` and `stderr` are made in it.
         uid: the worker's numeric user.
         gid: the worker's numeric group.
@@ -58,7 +90,9 @@ class Operation:
     env: Mapping[str, str]
     limits: Limits
     tmp_exec: bool
-    layers: tuple[Path, ...]
+    snapshot: SnapshotView
+    asked: Asked
+    probed: Path
     folder: Path
     uid: int
     gid: int
@@ -66,12 +100,12 @@ class Operation:
     keep_bytes: int = KEEP_BYTES
 
 
-def operation_from_seal(  # noqa: D417 - the others are as in `Operation`
+def operation_from_seal(
     seal: Seal,
     *,
     run: str,
-    state: str,
-    layers: tuple[Path, ...],
+    state: StateFolder,
+    snapshot: SnapshotView,
     folder: Path,
     uid: int,
     gid: int,
@@ -80,25 +114,28 @@ def operation_from_seal(  # noqa: D417 - the others are as in `Operation`
 
     Args:
         seal: what would be executed.
+        run: run id.
+        state: the state folder.
+        snapshot: the sealed files.
+        folder: the operation's own, as in `Operation`.
+        uid: the worker's numeric user.
+        gid: the worker's numeric group.
 
     Raises:
-        SandboxUnavailableError: the seal asks for a workspace strategy that this host lacks.
+        StateError: the state folder is not there.
     """
-    for chosen in (seal.isolation["workspace"], seal.recipe["workspace"]):
-        if chosen not in STRATEGIES:
-            raise SandboxUnavailableError(
-                f"workspace: expected one of {', '.join(STRATEGIES)}, got {chosen!r:.40}",
-                hint="choose `workspace: auto` in the recipe and in its policy, then seal again",
-            )
+    policy, recipe = seal.isolation["workspace"], seal.recipe["workspace"]
     return Operation(
         run=run,
-        state=state,
+        state=state_id(state.root),
         image=seal.image,
         steps=tuple(tuple(step["argv"]) for step in seal.recipe["steps"]),
         env=dict(seal.env),
         limits=Limits(**seal.isolation["limits"]),
         tmp_exec=bool(seal.isolation["tmpExec"]),
-        layers=layers,
+        snapshot=snapshot,
+        asked=Asked(recipe, "recipe") if policy == "auto" else Asked(policy, "policy"),
+        probed=state.root / "overlay-probe.json",
         folder=folder,
         uid=uid,
         gid=gid,
@@ -116,8 +153,11 @@ class WorkerResult:
         observed: limits and identity as read back from the engine and the cgroup.
         usage: wall_ms, cpu_ms, memory_peak_bytes, pids_peak, oom_kills; or `unavailable`.
         workspace: strategy used.
+        workspace_reason: why that one.
         workspace_folder: to be given to `remove_workspace` after the import.
-        upper: the layer that the worker wrote.
+        upper: the layer that the worker wrote, or what stands for it.
+        gone: what the worker took away, where no layer could mark it; see `import_changes`.
+        trouble: why what the worker left could not be brought here; None when it could.
         engine: version of the engine.
         live_missed: bytes that a slow onlooker did not get to see; the stored logs have them.
         problems: what went wrong beside the run, cleanup above all; none of it is a verdict.
@@ -128,9 +168,12 @@ class WorkerResult:
     stderr: CapturedStream
     observed: Mapping[str, Any]
     usage: Mapping[str, Any]
-    workspace: str
+    workspace: Strategy
+    workspace_reason: str
     workspace_folder: Path
     upper: Path
+    gone: Gone
+    trouble: HarnessError | None
     engine: str
     live_missed: int
     problems: tuple[str, ...]

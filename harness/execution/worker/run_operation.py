@@ -1,8 +1,8 @@
 """Run one operation: one container from its volume to its removal.
 
-Order: image, workspace, volume, create, compare, attach, start, ready, go, follow, read the
-cgroup in the hold, end, wait. Whatever happens, container and volume are removed by id, each
-call with a deadline; a failed removal is recorded and left to the sweep.
+Order: image, strategy, workspace, volume, create, compare, fill, attach, start, ready, go, follow,
+read the cgroup in the hold, end, wait, collect. Whatever happens, what was made on the engine is
+removed; a failed removal is recorded and left to the sweep.
 
 What fails before the start raises: nothing ran. What fails after it is a fact of the run.
 """
@@ -12,29 +12,30 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from harness.errors import HarnessError, SandboxUnavailableError, VerificationError
 from harness.execution.engine.port import (
     LABEL_RUN,
     LABEL_STATE,
-    Connection,
     ContainerSpec,
     ContainerState,
     Engine,
     EngineInfo,
-    VolumeSpec,
 )
 from harness.execution.engine.spec import check_read_back, observed_limits
-from harness.execution.worker.cgroup import CgroupReading, read_cgroup
+from harness.execution.worker.cgroup import UNAVAILABLE, CgroupReading, read_cgroup
 from harness.execution.worker.live import LiveView, Sink
+from harness.execution.worker.made import Made
 from harness.execution.worker.operation import Operation, StopRequest, WorkerResult
 from harness.execution.worker.output import OutputCapture
+from harness.execution.worker.places import Collected, CopyPlace, OverlayPlace, Place
 from harness.execution.worker.protocol import END, init_arguments
 from harness.execution.worker.session import Session
+from harness.execution.worker.strategy import choose_strategy
 from harness.execution.worker.watch import DiskWatch
-from harness.execution.worker.workspace import Workspace, make_workspace, overlay_options
+from harness.execution.worker.workspace import make_workspace
 from harness.model.outcome import Facts
 
 OUTER_MS = 60_000
@@ -44,17 +45,6 @@ HOLD_MS = 60_000
 """How long init waits for a controller that says nothing and takes nothing."""
 
 END_SECONDS = 10.0
-
-
-@dataclass(slots=True)
-class _Made:
-    """What exists on the engine and must go."""
-
-    name: str
-    volume: bool = False
-    container: str = ""
-    connection: Connection | None = None
-    problems: list[str] = field(default_factory=list)
 
 
 def run_operation(
@@ -67,65 +57,65 @@ def run_operation(
     """Run one operation in a disposable container and gather what happened.
 
     Args:
-        engine: a local Linux engine.
+        engine: where it runs.
         operation: what to run, where, and with which limits.
         sink: gets the output while it comes; a slow or failing one loses nothing stored.
         stop: a request to end, from a signal handler say.
 
     Raises:
         ImageMissingError: the sealed image is not there.
-        VerificationError: the container was made from another image.
-        SandboxUnavailableError: the engine refuses, or can't enforce a limit.
+        VerificationError: the container was made from another image, or the snapshot is damaged.
+        SandboxUnavailableError: the engine refuses, can't enforce a limit, or can't give the
+            workspace that was sealed.
         EngineUnreachableError: nobody answers.
         StateError: little free space, or the run's folder can't be written.
     """
-    info = _local_engine(engine)
+    info, stop = engine.info(), stop or StopRequest()
     unset = _names_of(engine.image(operation.image.image_id).env)
+    choice = choose_strategy(engine, info, operation)
     workspace = make_workspace(operation.folder / "workspace", uid=operation.uid, gid=operation.gid)
-    made = _Made(name=f"harness-{operation.run}-{secrets.token_hex(4)}")
-    spec = _container_spec(operation, made.name, unset)
-    with (
-        _captures(operation) as captures,
-        DiskWatch(workspace.upper, operation.limits.workspace_bytes) as disk,
-    ):
+    made = Made(engine, f"harness-{operation.run}-{secrets.token_hex(4)}", _labels(operation))
+    place: Place = (
+        OverlayPlace(operation, workspace)
+        if choice.strategy == "overlay"
+        else CopyPlace(engine, operation, workspace, made)
+    )
+    with _captures(operation) as captures:
         live = LiveView(sink)
         try:
-            state = _create(engine, operation, spec, workspace, made)
-            session = _start(
-                engine, operation, made, captures=captures, live=live, disk=disk, stop=stop
+            state = _create(engine, _container_spec(operation, made.name, unset), place, made)
+            is_filled = place.fill(stop)
+            made.connection, disk = engine.attach(state.container), place.watch()
+            session = Session(
+                made.connection, operation, captures=captures, live=live, disk=disk, stop=stop
             )
-            session.run()
-            held = _look(engine, made)
-            reading = read_cgroup(held.pid if held else 0, made.container)
-            last = _end(engine, session, made)
+            if is_filled:
+                reading, last = _run(engine, session, state.container, made, disk)
+                left = place.collect(disk)
+            else:
+                session.stop_reason = stop.reason or ""
+                reading, last, left = CgroupReading(), state, Collected()
         finally:
             live.close()
-            _clean_up(engine, operation, made)
-        if not session.stop_reason and disk.check() == "disk":
+            made.remove()
+        if left.over_limit and not session.stop_reason:
             session.stop_reason = "disk"
         return WorkerResult(
             facts=_facts(operation, session, reading, last),
             stdout=captures[0].finish(),
             stderr=captures[1].finish(),
-            observed=_observed(info, state, reading),
+            observed=_observed(info, state, reading, disk),
             usage=_usage(session, reading),
-            workspace="overlay",
+            workspace=choice.strategy,
+            workspace_reason=choice.reason,
             workspace_folder=workspace.folder,
             upper=workspace.upper,
+            gone=left.gone,
+            trouble=left.trouble,
             engine=info.version,
             live_missed=live.missed,
             problems=tuple(made.problems),
         )
-
-
-def _local_engine(engine: Engine) -> EngineInfo:
-    info = engine.info()
-    if not info.local or info.os != "linux":
-        raise SandboxUnavailableError(
-            "workspace: the overlay strategy needs a Linux engine on this machine",
-            hint="use an engine that is reached by a unix socket",
-        )
-    return info
 
 
 def _names_of(env: tuple[str, ...]) -> tuple[str, ...]:
@@ -169,19 +159,11 @@ def _captures(operation: Operation) -> Iterator[tuple[OutputCapture, OutputCaptu
         yield stdout, stderr
 
 
-def _create(
-    engine: Engine,
-    operation: Operation,
-    spec: ContainerSpec,
-    workspace: Workspace,
-    made: _Made,
-) -> ContainerState:
+def _create(engine: Engine, spec: ContainerSpec, place: Place, made: Made) -> ContainerState:
     """Make volume and container, and compare what was made with what was sealed."""
-    options = overlay_options(operation.layers, workspace)
-    made.volume = True
-    engine.create_volume(VolumeSpec(name=made.name, options=options, labels=_labels(operation)))
-    made.container = engine.create_container(spec)
-    state = engine.inspect(made.container)
+    made.volume(place.volume_options())
+    container = made.container(lambda: engine.create_container(spec))
+    state = engine.inspect(container)
     if state is None:
         raise SandboxUnavailableError("engine: the container was gone right after it was made")
     if state.image_id != spec.image_id:
@@ -190,74 +172,56 @@ def _create(
     return state
 
 
-def _start(
-    engine: Engine,
-    operation: Operation,
-    made: _Made,
-    *,
-    captures: tuple[OutputCapture, OutputCapture],
-    live: LiveView,
-    disk: DiskWatch,
-    stop: StopRequest | None,
-) -> Session:
-    made.connection = engine.attach(made.container)
-    session = Session(
-        made.connection,
-        operation,
-        captures=captures,
-        live=live,
-        disk=disk,
-        stop=stop or StopRequest(),
-    )
-    engine.start(made.container)
-    return session
+def _run(
+    engine: Engine, session: Session, container: str, made: Made, disk: DiskWatch
+) -> tuple[CgroupReading, ContainerState | None]:
+    """Start the worker, hold the conversation, and return what was counted and its last state."""
+    engine.start(container)
+    with disk:
+        session.run()
+    held = _look(engine, container, made)
+    reading = _read(engine, container, held)
+    return reading, _end(engine, session, container, made)
 
 
-def _look(engine: Engine, made: _Made) -> ContainerState | None:
+def _look(engine: Engine, container: str, made: Made) -> ContainerState | None:
     try:
-        return engine.inspect(made.container)
+        return engine.inspect(container)
     except HarnessError as error:
         made.problems.append(f"inspect: {error}")
         return None
 
 
-def _end(engine: Engine, session: Session, made: _Made) -> ContainerState | None:
+def _read(engine: Engine, container: str, held: ContainerState | None) -> CgroupReading:
+    """Read the cgroup; where it is not on this host, ask the engine for what it counts."""
+    reading = read_cgroup(held.pid if held else 0, container)
+    if reading.cpu_ms != UNAVAILABLE or held is None or not held.running:
+        return reading
+    try:
+        usage = engine.usage(container)
+    except HarnessError:
+        return reading
+    return replace(
+        reading,
+        cpu_ms=UNAVAILABLE if usage.cpu_ms is None else usage.cpu_ms,
+        memory_peak_bytes=usage.memory_peak_bytes or UNAVAILABLE,
+    )
+
+
+def _end(engine: Engine, session: Session, container: str, made: Made) -> ContainerState | None:
     """Let init leave its hold, or kill what does not hold; return the container's last state."""
     try:
         if session.finished and made.connection:
             made.connection.send(END)
         else:
-            engine.kill(made.container)
-        state = engine.wait(made.container, END_SECONDS)
+            engine.kill(container)
+        state = engine.wait(container, END_SECONDS)
     except HarnessError as error:
         made.problems.append(f"end: {error}")
-        return _look(engine, made)
+        return _look(engine, container, made)
     if session.words:
         made.problems.append(session.words)
     return state
-
-
-def _clean_up(engine: Engine, operation: Operation, made: _Made) -> None:
-    """Remove all that was made; a failure is noted and left to the sweep."""
-    if made.connection:
-        made.connection.close()
-    try:
-        containers = [made.container] if made.container else _lost(engine, operation)
-        for container in containers:
-            engine.remove(container)
-    except HarnessError as error:
-        made.problems.append(f"cleanup: {error}")
-    try:
-        if made.volume:
-            engine.remove_volume(made.name)
-    except HarnessError as error:
-        made.problems.append(f"cleanup: {error}")
-
-
-def _lost(engine: Engine, operation: Operation) -> list[str]:
-    """Return containers whose creation was cut: the engine made them and we never got the id."""
-    owned = engine.owned(operation.state).containers
-    return [container for container, run in owned.items() if run == operation.run]
 
 
 def _facts(
@@ -285,7 +249,9 @@ def _facts(
     )
 
 
-def _observed(info: EngineInfo, state: ContainerState, reading: CgroupReading) -> dict[str, Any]:
+def _observed(
+    info: EngineInfo, state: ContainerState, reading: CgroupReading, disk: DiskWatch
+) -> dict[str, Any]:
     return {
         **observed_limits(state.host_config),
         "imageId": state.image_id,
@@ -293,6 +259,7 @@ def _observed(info: EngineInfo, state: ContainerState, reading: CgroupReading) -
         "cgroupMemoryLimit": reading.memory_limit_bytes,
         "cgroupPidsLimit": reading.pids_limit,
         "securityOptions": list(info.security_options),
+        "workspaceWatch": UNAVAILABLE if disk.is_blind else disk.gauge.name,
     }
 
 

@@ -13,13 +13,15 @@ from harness.errors import (
     SandboxUnavailableError,
     VerificationError,
 )
+from harness.execution.snapshot.view import SnapshotView
 from harness.execution.worker import session as session_module
-from harness.execution.worker.operation import operation_from_seal
+from harness.execution.worker.operation import Asked, Operation, operation_from_seal
 from harness.execution.worker.run_operation import run_operation
 from harness.model.digest import digest_of
 from harness.model.image import Image
 from harness.model.limits import Isolation, Limits
 from harness.model.seal import FIXED_ENV, Seal
+from harness.store.state import StateFolder
 from tests.fakes.bench import Bench, Ran, Scenario, fake_bench
 from tests.fakes.engine import (
     FAKE_IMAGE,
@@ -89,8 +91,9 @@ def test_an_init_that_never_gets_ready_is_no_verdict(
 @pytest.mark.fault("L004")
 @pytest.mark.parametrize("call", ["remove", "remove_volume"])
 def test_a_failed_cleanup_is_noted_and_the_result_stands(bench: Bench, call: str) -> None:
-    fake(bench).failing[call] = unreachable(call)
     fake(bench).programs = lambda _argv: [Exit(0)]
+    run_operation(bench.engine, bench.operation(("x",)))
+    fake(bench).failing[call] = unreachable(call)
     result = run_operation(bench.engine, bench.operation(("x",)))
     assert f"cleanup: engine: {call}: no answer" in result.problems
     assert result.facts.steps[0].exit == 0
@@ -136,11 +139,6 @@ def test_a_missing_image_is_refused(bench: Bench) -> None:
     refuse(bench, ImageMissingError, "does not have it")
 
 
-def test_a_remote_engine_is_refused(bench: Bench) -> None:
-    fake(bench).local = False
-    refuse(bench, SandboxUnavailableError, "on this machine")
-
-
 def test_the_image_s_own_environment_is_taken_out(bench: Bench) -> None:
     engine = fake(bench)
     engine.images[FAKE_IMAGE] = fake_image(FAKE_IMAGE, env=("LEAK=1", "PATH=/evil"))
@@ -149,34 +147,40 @@ def test_the_image_s_own_environment_is_taken_out(bench: Bench) -> None:
     assert engine.created[0].unset_env == ("LEAK", "PATH")
 
 
-def seal(*, workspace: str = "auto") -> Seal:
+def seal(*, recipe: str = "auto", policy: str = "auto") -> Seal:
     return Seal(
-        recipe={"steps": [{"argv": ["a", "b"]}], "workspace": workspace},
+        recipe={"steps": [{"argv": ["a", "b"]}], "workspace": recipe},
         snapshot=digest_of(b"s"),
         image=Image(
             name="i", image_id=FAKE_IMAGE, platform="linux/amd64", definition=digest_of(b"d")
         ),
-        isolation=Isolation(limits=Limits(pids=33), tmp_exec=False).to_json(),
+        isolation=Isolation(limits=Limits(pids=33), tmp_exec=False, workspace=policy).to_json(),
         env=FIXED_ENV,
     )
 
 
-def test_an_operation_is_what_its_seal_says(tmp_path: Path) -> None:
-    made = operation_from_seal(
-        seal(), run="r", state="s", layers=(tmp_path,), folder=tmp_path, uid=1, gid=2
+def from_seal(folder: Path, sealed: Seal) -> Operation:
+    state = StateFolder(folder)
+    return operation_from_seal(
+        sealed,
+        run="r",
+        state=state,
+        snapshot=SnapshotView(state, sealed.snapshot),
+        folder=folder,
+        uid=1,
+        gid=2,
     )
+
+
+def test_an_operation_is_what_its_seal_says(tmp_path: Path) -> None:
+    made = from_seal(tmp_path, seal())
     assert (made.steps, made.limits, made.tmp_exec) == ((("a", "b"),), Limits(pids=33), False)
     assert (made.image, made.env) == (seal().image, dict(FIXED_ENV))
+    assert made.asked == Asked()
 
 
-def test_a_strategy_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(SandboxUnavailableError, match="expected one of auto, overlay, got 'copy'"):
-        operation_from_seal(
-            seal(workspace="copy"),
-            run="r",
-            state="s",
-            layers=(tmp_path,),
-            folder=tmp_path,
-            uid=1,
-            gid=2,
-        )
+def test_the_policy_s_strategy_comes_before_the_recipe_s(tmp_path: Path) -> None:
+    assert from_seal(tmp_path, seal(recipe="copy")).asked == Asked("copy", "recipe")
+    assert from_seal(tmp_path, seal(policy="copy")).asked == Asked("copy", "policy")
+    both = seal(recipe="overlay", policy="overlay")
+    assert from_seal(tmp_path, both).asked == Asked("overlay", "policy")

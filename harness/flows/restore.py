@@ -157,7 +157,7 @@ def _verify(state: StateFolder, manifest: Manifest, kept: bytes) -> None:
         ours = (manifest.entries, manifest.root, manifest.last)
         if covered is None or (covered.head.tree.size, report.root, report.time) != ours:
             raise VerificationError("backup: its ledger is not the one that its manifest names")
-        if covered.head.tree.size != report.size:
+        if covered.head.length != (state.ledger / "entries.jsonl").stat().st_size:
             raise VerificationError("backup: its ledger has lines that no checkpoint covers")
         if manifest.has_key:
             keys.signer()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from typing import Literal
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_more_bytes_after_the_end_are_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT, tarfile.PAX_FORMAT])
-def test_whatever_is_no_plain_file_is_refused(kind: bytes, form: int) -> None:
+def test_whatever_is_no_plain_file_is_refused(kind: bytes, form: Literal[0, 1, 2]) -> None:
     info = tarfile.TarInfo("a")
     info.type, info.linkname, info.mode = kind, "/etc/passwd", 0o600
     with pytest.raises(VerificationError, match=r"^backup: expected"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from harness.model.approval import NAMESPACES
 from tests.e2e.driver import Bed, git
@@ -191,9 +192,15 @@ def approve(bed: Bed, digest: str, key: str = "ada") -> None:
     bed("approve", digest, "--key", str(bed.key(key)))
 
 
+def only_operation(ran: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the one operation of a run's JSON, its record beside it."""
+    (operation,) = ran["operations"]
+    return {**(operation["record"] or {}), **operation, "run": ran["run"]}
+
+
 def run(bed: Bed, plan: str, *, code: int = 0) -> str:
     """Run an approved plan and return the diff hash."""
-    ran = bed("run", plan, "--json", code=code).json()
+    ran = only_operation(bed("run", plan, "--json", code=code).json())
     bed.facts.update(run=ran["run"], diff=ran["diff"])
     return str(ran["diff"])
 

@@ -136,7 +136,8 @@ def test_two_controllers_on_one_project_do_not_get_in_each_others_way(
         ends = [end_of(process) for process in running]
         assert [code for code, _, _ in ends] == [0, 0], ends
         require_nothing_left(bed, engine)
-    assert sorted(run["changes"] for run in bed("runs", "list", "--json").json()) == [0, 6]
+    listed = bed("runs", "list", "--json").json()
+    assert sorted(run["operations"][0]["changes"] for run in listed) == [0, 6]
 
 
 def test_a_grant_is_spent_once_however_many_ask_at_once(at: At, engine: DockerImageEngine) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.conftest import At
 from tests.e2e.driver import Bed, git, listing, untouched
-from tests.e2e.project import FILES, approve, run, seal
+from tests.e2e.project import FILES, approve, only_operation, run, seal
 
 pytestmark = pytest.mark.docker
 
@@ -114,7 +114,7 @@ def _files(root: Path) -> dict[str, tuple[str, int, bytes]]:
 
 def test_a_test_run_counts_its_checks_and_keeps_its_report(bed: Bed) -> None:
     plan = seal(bed, "test")
-    ran = bed("run", plan, "--key", str(bed.key("ada")), "--json").json()
+    ran = only_operation(bed("run", plan, "--key", str(bed.key("ada")), "--json").json())
 
     assert ran["outcome"]["kind"] == "passed"
     assert ran["checks"] == {"run": 2, "passed": 2, "failed": 0, "skipped": 0}
@@ -132,8 +132,9 @@ def test_a_failing_test_is_an_outcome_with_its_counts(bed: Bed) -> None:
     core.write_text("def answer():\n    return 40\n")
     done = bed("run", seal(bed, "test"), "--key", str(bed.key("ada")), "--json", code=1)
 
-    assert done.json()["outcome"]["text"] == "failed(1)"
-    assert done.json()["checks"] == {"run": 2, "passed": 1, "failed": 1, "skipped": 0}
+    ended = only_operation(done.json())
+    assert ended["outcome"]["text"] == "failed(1)"
+    assert ended["checks"] == {"run": 2, "passed": 1, "failed": 1, "skipped": 0}
 
 
 def test_a_run_that_checked_nothing_does_not_pass(bed: Bed) -> None:
@@ -143,14 +144,14 @@ def test_a_run_that_checked_nothing_does_not_pass(bed: Bed) -> None:
         "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"
     )
     done = bed("run", seal(bed, "test"), "--key", str(bed.key("ada")), "--json", code=1)
-    assert done.json()["outcome"]["text"] == "failed(nothing was checked)"
+    assert only_operation(done.json())["outcome"]["text"] == "failed(nothing was checked)"
 
 
 def test_an_empty_diff_is_a_clean_no_op_that_says_so(bed: Bed) -> None:
     plan = seal(bed, "nothing")
     ran = bed("run", plan, "--key", str(bed.key("ada")))
     assert "nothing that could land changed" in ran.out
-    diff = bed("runs", "list", "--json").json()[-1]["diff"]
+    diff = bed("runs", "list", "--json").json()[-1]["operations"][0]["diff"]
     with untouched(bed):
         approve(bed, diff)
         assert bed("apply", diff).out == "the diff is empty: nothing was written\n"
@@ -161,9 +162,10 @@ def test_an_empty_diff_is_a_clean_no_op_that_says_so(bed: Bed) -> None:
 def test_a_build_that_fails_keeps_its_diff_for_looking_only(bed: Bed) -> None:
     with untouched(bed):
         done = bed("run", seal(bed, "fail"), "--key", str(bed.key("ada")), "--json", code=1)
-        assert done.json()["outcome"]["text"] == "failed(3)"
-        assert done.json()["changes"] == 1
-        assert "+# From a run that failed" in bed("diff", done.json()["run"]).out
+        ended = only_operation(done.json())
+        assert ended["outcome"]["text"] == "failed(3)"
+        assert ended["changes"] == 1
+        assert "+# From a run that failed" in bed("diff", ended["run"]).out
 
 
 def test_the_exit_code_is_the_verdict_even_when_nobody_reads(bed: Bed) -> None:

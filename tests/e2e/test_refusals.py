@@ -20,7 +20,7 @@ from harness.model.approval import NAMESPACES
 from harness.model.digest import digest_of, parse_digest
 from tests.e2e.conftest import At
 from tests.e2e.driver import Bed, refused, untouched
-from tests.e2e.project import LISTED, approve, recipe, reviewers, run, seal, write
+from tests.e2e.project import LISTED, approve, only_operation, recipe, reviewers, run, seal, write
 
 pytestmark = pytest.mark.docker
 
@@ -278,14 +278,16 @@ def test_an_image_retagged_changes_nothing(at: At) -> None:
     sealed = read_lock(bed.state / "images.lock")["python"].image.image_id
     with _another_image_named(bed.engine, "harness/python:latest") as other:
         assert other != sealed
-        ran = bed("run", bed.facts["plan"], "--json").json()
+        ran = only_operation(bed("run", bed.facts["plan"], "--json").json())
         assert ran["observed"]["imageId"] == sealed
 
 
 @pytest.mark.parametrize("what", ["plan", "seal"])
 def test_a_stored_plan_that_was_tampered_with_stops_everything(at: At, what: str) -> None:
     bed = at("plan approved")
-    digest = bed.facts["plan"] if what == "plan" else str(bed.entries()[0].body["seal"])
+    digest = (
+        bed.facts["plan"] if what == "plan" else str(bed.entries()[0].body["operations"][0]["seal"])
+    )
     _tamper(_blob(bed, digest))
     for words in (("run",), ("approve", "--key", str(bed.key("bob")))):
         verb, *rest = words

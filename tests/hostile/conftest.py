@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.conftest import engine_url, images_lock  # noqa: F401 - fixtures, found by name
 from tests.e2e.driver import Bed, untouched
-from tests.e2e.project import LISTED, _make_key, reviewers, write
+from tests.e2e.project import LISTED, _make_key, only_operation, reviewers, write
 
 POLICY = """\
 version: 1
@@ -70,9 +70,8 @@ class Arena:
         write(self.project / "attack.py", payload.encode())
         plan = self.bed("seal", kind, "--json").json()["plan"]
         with untouched(self.bed):
-            done = self.bed(
-                "run", plan, "--key", str(self.bed.key("ada")), "--json", code=code
-            ).json()
+            ran = self.bed("run", plan, "--key", str(self.bed.key("ada")), "--json", code=code)
+        done = only_operation(ran.json())
         diff = self.bed("diff", done["run"], "--json").json() if done["diff"] else {}
         return Landed(done, diff)
 

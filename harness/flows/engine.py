@@ -20,4 +20,4 @@ def open_engine(host: Host) -> DockerImageEngine:
 
 def open_engine_at(address: EngineAddress) -> DockerImageEngine:
     """Open the engine at an address that answered."""
-    return DockerImageEngine(address.url)
+    return DockerImageEngine(address.url, tls=address.tls)

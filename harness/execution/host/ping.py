@@ -8,12 +8,14 @@ from __future__ import annotations
 import http.client
 import re
 import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from harness.errors import InputError
+from harness.execution.engine.tls import TlsFiles
 
 MIN_API = (1, 41)
 """Engine 20.10: the oldest one that all of a worker's limits were tried on."""
@@ -21,7 +23,7 @@ MIN_API = (1, 41)
 PING_SECONDS = 2.0
 _API = re.compile(r"(\d{1,3})\.(\d{1,3})")
 
-Answer = Literal["answers", "absent", "denied", "silent", "other", "too-old"]
+Answer = Literal["answers", "absent", "denied", "silent", "unverified", "other", "too-old"]
 
 
 _FAILURES: Mapping[type[OSError], Answer] = {FileNotFoundError: "absent", PermissionError: "denied"}
@@ -33,7 +35,8 @@ class Reply:
 
     Attributes:
         answer: `answers`; `absent` (no socket), `denied` (no permission), `silent` (nobody
-            listens, or no reply in time), `other` (no Docker Engine), `too-old`.
+            listens, or no reply in time), `unverified` (TLS found no trust, on either side),
+            `other` (no Docker Engine), `too-old`.
         api_version: of an engine; empty otherwise.
     """
 
@@ -75,28 +78,45 @@ def check_address(url: str) -> str:
     return url
 
 
-def ping(url: str) -> Reply:
+def ping(url: str, tls: TlsFiles | None = None) -> Reply:
     """Send `GET /_ping`.
 
+    Args:
+        url: `unix:///path` or `tcp://host:port`.
+        tls: what both ends prove themselves with; None without TLS.
+
     Raises:
-        InputError: the address is malformed.
+        InputError: the address is malformed, or the TLS material can't be used.
     """
-    parts = urlsplit(check_address(url))
-    connection = (
-        _UnixConnection(parts.path)
-        if parts.scheme == "unix"
-        else http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PING_SECONDS)
-    )
+    connection = _connection(urlsplit(check_address(url)), tls)
     try:
         connection.request("GET", "/_ping")
         response = connection.getresponse()
         return _judge(response.status, response.read(64), response.headers.get("Api-Version", ""))
+    except ssl.SSLError:
+        return Reply("unverified")
     except OSError as error:
         return Reply(_FAILURES.get(type(error), "silent"))
     except http.client.HTTPException:
         return Reply("other")
     finally:
         connection.close()
+
+
+def _connection(parts: SplitResult, tls: TlsFiles | None) -> http.client.HTTPConnection:
+    if parts.scheme == "unix":
+        return _UnixConnection(parts.path)
+    host, port = parts.hostname or "", parts.port
+    if tls is None:
+        return http.client.HTTPConnection(host, port, timeout=PING_SECONDS)
+    try:
+        context = tls.context()
+    except OSError as error:
+        raise InputError(
+            f"engine: the TLS files beside {tls.ca} can't be used: {error.strerror or error}",
+            hint="expected PEM: certificates in ca.pem and cert.pem, cert.pem's key in key.pem",
+        ) from error
+    return http.client.HTTPSConnection(host, port, timeout=PING_SECONDS, context=context)
 
 
 def _judge(status: int, body: bytes, version: str) -> Reply:

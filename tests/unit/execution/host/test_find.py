@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EngineUnreachableError, InputError
-from harness.execution.host.find import engine_candidates, find_engine
+from harness.execution.engine.tls import TlsFiles
+from harness.execution.host.find import EngineAddress, engine_candidates, find_engine
 from harness.execution.host.ping import Answer, Reply, check_address, ping
 from harness.store.state import StateFolder
 
@@ -34,14 +35,79 @@ def test_where_the_user_chose_nothing_else_counts(state: StateFolder) -> None:
     assert [item.url for item in engine_candidates(environment, state)] == ["tcp://127.0.0.1:9"]
 
 
+@pytest.mark.parametrize("host", ["10.0.0.1", "example.org", "[2001:db8::1]"])
+def test_tcp_to_another_host_needs_tls(state: StateFolder, host: str) -> None:
+    with pytest.raises(InputError, match="DOCKER_HOST: expected TLS to another host") as caught:
+        engine_candidates({"DOCKER_HOST": f"tcp://{host}:2375"}, state)
+    assert "DOCKER_TLS_VERIFY=1" in caught.value.hint
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_plain_tcp_on_loopback_will_do(state: StateFolder, host: str) -> None:
+    (found,) = engine_candidates({"DOCKER_HOST": f"tcp://{host}:2375"}, state)
+    assert found.tls is None
+
+
+def test_ssh_is_refused_with_the_command_that_helps(state: StateFolder) -> None:
+    with pytest.raises(InputError, match="ssh:// is not spoken here") as caught:
+        engine_candidates({"DOCKER_HOST": "ssh://me@there"}, state)
+    assert "ssh -nNT -L" in caught.value.hint
+
+
+def certificates(folder: Path, *names: str) -> Path:
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).write_text("PEM")
+    return folder
+
+
+def test_tls_comes_from_the_folder_that_docker_would_use(
+    state: StateFolder, tmp_path: Path
+) -> None:
+    all_three = ("ca.pem", "cert.pem", "key.pem")
+    named = certificates(tmp_path / "named", *all_three)
+    home = certificates(tmp_path / "home" / ".docker", "ca.pem")
+    chosen = {"DOCKER_HOST": "tcp://10.0.0.1:2376", "DOCKER_TLS_VERIFY": "1"}
+    (by_name,) = engine_candidates({**chosen, "DOCKER_CERT_PATH": str(named)}, state)
+    assert by_name.tls == TlsFiles(
+        ca=named / "ca.pem", cert=named / "cert.pem", key=named / "key.pem"
+    )
+    (by_home,) = engine_candidates({**chosen, "HOME": str(home.parent)}, state)
+    assert by_home.tls == TlsFiles(ca=home / "ca.pem", cert=None, key=None)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [((), "no ca.pem in"), (("ca.pem", "key.pem"), "expected cert.pem and key.pem in")],
+)
+def test_tls_files_that_are_not_there_are_named(
+    state: StateFolder, tmp_path: Path, names: tuple[str, ...], message: str
+) -> None:
+    folder = certificates(tmp_path / "certs", *names)
+    environment = {
+        "DOCKER_HOST": "tcp://10.0.0.1:2376",
+        "DOCKER_TLS_VERIFY": "1",
+        "DOCKER_CERT_PATH": str(folder),
+    }
+    with pytest.raises(InputError, match=message):
+        engine_candidates(environment, state)
+
+
+def test_tls_files_that_hold_something_else_are_named(tmp_path: Path) -> None:
+    folder = certificates(tmp_path / "certs", "ca.pem")
+    tls = TlsFiles(ca=folder / "ca.pem", cert=None, key=None)
+    with pytest.raises(InputError, match=r"the TLS files beside .* can't be used"):
+        ping("tcp://127.0.0.1:1", tls)
+
+
 def test_two_state_folders_never_share_an_engine(tmp_path: Path) -> None:
     one, two = (engine_candidates({}, StateFolder(tmp_path / name))[-1] for name in "ab")
     assert one != two
 
 
 def test_the_first_that_answers_is_taken(state: StateFolder) -> None:
-    def ask(url: str) -> Reply:
-        return Reply("denied") if url == SYSTEM else Reply("answers", "1.43")
+    def ask(address: EngineAddress) -> Reply:
+        return Reply("denied") if address.url == SYSTEM else Reply("answers", "1.43")
 
     found = find_engine({"XDG_RUNTIME_DIR": "/run/user/7"}, state, ask=ask)
     assert found.origin == "your rootless engine"
@@ -52,13 +118,14 @@ def test_the_first_that_answers_is_taken(state: StateFolder) -> None:
     [
         ("denied", "this user may not use it (fix: ask an administrator to add you to the group"),
         ("silent", "nobody answers"),
+        ("unverified", "TLS could not verify one of the two ends"),
         ("other", "what answers is not a Docker Engine"),
         ("too-old", "its API is older than 1.41"),
     ],
 )
 def test_each_reason_is_told_apart(state: StateFolder, answer: Answer, words: str) -> None:
     with pytest.raises(EngineUnreachableError, match="none that can be used") as caught:
-        find_engine({}, state, ask=lambda url: Reply(answer if url == SYSTEM else "absent"))
+        find_engine({}, state, ask=lambda at: Reply(answer if at.url == SYSTEM else "absent"))
     assert words in str(caught.value.issues[0])
 
 

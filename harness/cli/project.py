@@ -71,11 +71,11 @@ def recipe_list(project: Path, *, as_json: bool) -> None:
         print_json([_checked_json(item) for item in checked])
         return
     for item in checked:
-        if item.recipe is None:
+        if not item.cells:
             click.echo(f"{plain(item.name):<20}  has mistakes: harness recipe check {item.name}")
         else:
-            about = plain(item.recipe.description)
-            click.echo(f"{plain(item.name):<20}  {item.recipe.kind:<10}  {about}")
+            about = plain(item.cells[0].description)
+            click.echo(f"{plain(item.name):<20}  {item.cells[0].kind:<10}  {about}")
     if not checked:
         click.echo("no recipes yet; `harness init` writes a starter set", err=True)
 
@@ -141,9 +141,9 @@ def recipe_check(names: tuple[str, ...], project: Path, *, as_json: bool) -> Non
 def _checked_json(item: Checked) -> dict[str, object]:
     return {
         "name": item.name,
-        "ok": item.recipe is not None,
-        "kind": item.recipe.kind if item.recipe else "",
-        "description": item.recipe.description if item.recipe else "",
+        "ok": bool(item.cells),
+        "kind": item.cells[0].kind if item.cells else "",
+        "description": item.cells[0].description if item.cells else "",
         "issues": [
             {"where": issue.where, "message": issue.message, "fix": issue.fix}
             for issue in item.issues

@@ -15,7 +15,7 @@ from harness.flows.session import Session
 from harness.governance.reviewers import parse_reviewers
 from harness.governance.thresholds import check_policy
 from harness.model.digest import digest_of
-from harness.model.files.recipe_file import read_recipe, read_recipe_policy_name
+from harness.model.files.recipe_file import read_recipe_cells, read_recipe_policy_name
 from harness.model.limits import Isolation
 from harness.model.policy import ApprovalPolicy, Policy
 from harness.model.recipe import Recipe
@@ -28,12 +28,12 @@ class Checked:
 
     Attributes:
         name: of the recipe or the policy.
-        recipe: as read with default parameters; None for a policy, and when it has mistakes.
+        cells: as read with default parameters; none for a policy, and when it has mistakes.
         issues: every mistake, in the file itself or in what it names.
     """
 
     name: str
-    recipe: Recipe | None
+    cells: tuple[Recipe, ...]
     issues: tuple[Issue, ...]
 
 
@@ -49,7 +49,7 @@ def check_recipes(session: Session, names: list[str]) -> list[Checked]:
 def check_policies(session: Session) -> list[Checked]:
     """Read every policy of the project, used or not, and keep all mistakes."""
     return [
-        Checked(name=name, recipe=None, issues=_read_policy(session, name)[1])
+        Checked(name=name, cells=(), issues=_read_policy(session, name)[1])
         for name in list_policy_names(session)
     ]
 
@@ -72,11 +72,12 @@ def _check_recipe(session: Session, data: bytes, file: str, name: str) -> Checke
     issues: tuple[Issue, ...] = ()
     try:
         policy, issues = _read_policy(session, read_recipe_policy_name(data, file))
-        recipe = read_recipe(data, file, name=name, policy=policy, chosen=None)
+        cells = read_recipe_cells(data, file, name=name, policy=policy, chosen=None)
     except InputError as error:
-        return Checked(name=name, recipe=None, issues=(*issues, *_issues_of(error)))
-    issues += _check_image(session, recipe.image, file)
-    return Checked(name=name, recipe=None if issues else recipe, issues=issues)
+        return Checked(name=name, cells=(), issues=(*issues, *_issues_of(error)))
+    for image in dict.fromkeys(cell.image for cell in cells):
+        issues += _check_image(session, image, file)
+    return Checked(name=name, cells=() if issues else cells, issues=issues)
 
 
 def _read_policy(session: Session, name: str) -> tuple[Policy, tuple[Issue, ...]]:

@@ -29,6 +29,7 @@ class Limits:
         tmp_bytes: size of /tmp.
         shm_bytes: size of /dev/shm.
         workspace_bytes: what a run may add to the workspace.
+        artifact_bytes: size of one output that is kept.
         output_bytes: stdout and stderr together; going over it ends the run.
         wall_ms: the whole operation, on the wall clock.
         idle_ms: the longest silence on both streams; 0 switches it off.
@@ -42,6 +43,7 @@ class Limits:
     tmp_bytes: int = 512 * MIB
     shm_bytes: int = 256 * MIB
     workspace_bytes: int = 4 * GIB
+    artifact_bytes: int = 64 * MIB
     output_bytes: int = 64 * MIB
     wall_ms: int = 10 * 60 * 1000
     idle_ms: int = 0
@@ -60,6 +62,7 @@ CEILING = Limits(
     tmp_bytes=256 * GIB,
     shm_bytes=256 * GIB,
     workspace_bytes=1024 * GIB,
+    artifact_bytes=16 * GIB,
     output_bytes=16 * GIB,
     wall_ms=24 * 3600 * 1000,
     idle_ms=24 * 3600 * 1000,
@@ -75,6 +78,7 @@ FLOOR: Mapping[str, int] = {
     "tmp_bytes": 64 * KIB,
     "shm_bytes": 64 * KIB,
     "workspace_bytes": 4 * KIB,
+    "artifact_bytes": 1,
     "output_bytes": 1,
     "wall_ms": 100,
     "idle_ms": 0,
@@ -91,6 +95,7 @@ SPELLING: Mapping[str, tuple[str, Unit]] = {
     "tmp_bytes": ("tmp", "size"),
     "shm_bytes": ("shm", "size"),
     "workspace_bytes": ("workspace", "size"),
+    "artifact_bytes": ("artifact", "size"),
     "output_bytes": ("output", "size"),
     "wall_ms": ("wall", "time"),
     "idle_ms": ("idle", "time"),

@@ -9,7 +9,7 @@ import pytest
 
 from harness.model.digest import digest_of
 from harness.model.files.policy_file import read_host_isolation, read_policy
-from harness.model.files.recipe_file import read_recipe
+from harness.model.files.recipe_file import read_recipe_cells
 from harness.model.limits import Isolation
 from harness.model.policy import ApprovalPolicy, Policy
 from harness.model.seal import FIXED_ENV
@@ -45,7 +45,7 @@ def test_the_recipe_example_is_a_recipe() -> None:
         reviewers=b"",
     )
     (example,) = examples("recipe.md")
-    recipe = read_recipe(example, "recipe.md", name="unit", policy=policy, chosen={})
+    (recipe,) = read_recipe_cells(example, "recipe.md", name="unit", policy=policy, chosen={})
     assert recipe.steps[0].argv[-1] == "tests"
 
 

@@ -16,9 +16,9 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
-from harness.model.files.file_schemas import NAME_PATTERN, Schema
 from harness.model.files.mistakes import START, Mistakes, Place
 from harness.model.files.plain_scalar import Scalar
+from harness.model.files.schema_parts import NAME_PATTERN, Schema
 from harness.model.files.strict_yaml import Node
 from harness.model.units import SIZE_PATTERN, suggest_size
 
@@ -88,9 +88,10 @@ def _check_fields(
     for name in schema.get("required", ()):
         if name not in fields:
             _note_missing(name, known[name], node.place, mistakes, label)
-    if len(fields) > schema.get("maxProperties", len(fields)):
-        most = schema["maxProperties"]
-        mistakes.add(node.place, f"{label}: expected at most {most} fields, got {len(fields)}")
+    least, most = schema.get("minProperties", 0), schema.get("maxProperties", len(fields))
+    if not least <= len(fields) <= most:
+        bound = f"at least {least}" if len(fields) < least else f"at most {most}"
+        mistakes.add(node.place, f"{label}: expected {bound} fields, got {len(fields)}")
     return Node(value=good, place=node.place, keys=node.keys)
 
 

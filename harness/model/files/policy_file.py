@@ -12,10 +12,10 @@ from harness.errors import InputError
 from harness.model.clock import parse_duration
 from harness.model.digest import digest_of
 from harness.model.files.fields import child, items, number, switch, text, texts
-from harness.model.files.file_schemas import HOST, POLICY
 from harness.model.files.file_shape import check_name, check_shape
 from harness.model.files.limits_file import read_limits
 from harness.model.files.mistakes import Mistakes
+from harness.model.files.policy_schema import HOST, POLICY
 from harness.model.files.recipe_rules import pattern_problem
 from harness.model.files.strict_yaml import Node, parse_yaml
 from harness.model.limits import WIDEST, Isolation, stricter

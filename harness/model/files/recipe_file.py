@@ -2,7 +2,8 @@
 
 Rules, beside the shape (`harness.model.files.file_schemas.RECIPE`):
     * A shell or inline interpreter source needs `allow_scripts` of the policy, and takes no
-      parameters inside its source text: those would be code.
+      values inside its source text: those would be code.
+    * A recipe with a matrix is read once for each cell, and each must be right.
     * No credentials, host paths, fixed or loader variables (`harness.model.files.recipe_rules`).
     * Limits and workspace can only tighten the policy's.
 
@@ -12,30 +13,29 @@ whole file under that policy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from harness.model.files.fields import child, children, items, text, texts
-from harness.model.files.file_schemas import RECIPE
+from harness.model.files.fields import child, children, text, texts
 from harness.model.files.file_shape import check_name, check_shape
 from harness.model.files.limits_file import read_limits
-from harness.model.files.mistakes import START, Mistakes, Place
+from harness.model.files.mistakes import MAX_ISSUES, START, Mistakes, Place
+from harness.model.files.recipe_matrix import Cell, read_cells, read_matrix_keys
+from harness.model.files.recipe_outputs import read_outputs
 from harness.model.files.recipe_parameters import (
     Parameter,
-    Substitution,
     choose_values,
     default_values,
     read_parameters,
 )
-from harness.model.files.recipe_rules import (
-    env_name_problem,
-    path_problem,
-    pattern_problem,
-    value_problem,
-)
+from harness.model.files.recipe_rules import env_name_problem, pattern_problem, value_problem
+from harness.model.files.recipe_schema import RECIPE
 from harness.model.files.recipe_steps import read_steps
-from harness.model.files.strict_yaml import Node, parse_yaml
+from harness.model.files.references import Substitution
+from harness.model.files.schema_parts import NAME_PATTERN
+from harness.model.files.strict_yaml import parse_yaml
 from harness.model.policy import Policy
-from harness.model.recipe import KINDS, Kind, Output, Recipe
+from harness.model.recipe import KINDS, Kind, Recipe
 
 _SUMMARY = "recipe is not valid"
 _DEFAULT_POLICY = "default"
@@ -76,10 +76,10 @@ def read_recipe_parameters(data: bytes, file: str) -> tuple[Parameter, ...]:
     return tuple(parameters.values())
 
 
-def read_recipe(
+def read_recipe_cells(
     data: bytes, file: str, *, name: str, policy: Policy, chosen: Mapping[str, str] | None
-) -> Recipe:
-    """Read a recipe under its policy, with the values chosen for this run.
+) -> tuple[Recipe, ...]:
+    """Read a recipe under its policy, with the values chosen for this run, once for each cell.
 
     Args:
         data: the file's bytes.
@@ -88,6 +88,10 @@ def read_recipe(
         policy: the policy that the file names.
         chosen: values of parameters, by name; None only checks the file: a reference to a
             parameter without a default then stays as it is written.
+
+    Returns:
+        One recipe for each cell of the matrix, in the order of the file; exactly one, with an
+        empty cell, without a matrix.
 
     Raises:
         InputError: every mistake, in the file or in the values.
@@ -98,20 +102,9 @@ def read_recipe(
         values = default_values(reader.parameters)
     else:
         values = choose_values(reader.parameters, chosen, reader.mistakes)
-    recipe = reader.read(name, values, policy)
+    recipes = reader.read(name, values, policy)
     reader.mistakes.stop_if_any(_SUMMARY)
-    return recipe
-
-
-def read_recipe_cells(
-    data: bytes, file: str, *, name: str, policy: Policy, chosen: Mapping[str, str] | None
-) -> tuple[Recipe, ...]:
-    """Read every cell of a recipe's matrix; arguments and errors as `read_recipe`.
-
-    Returns:
-        One recipe a cell, in the order of the file; without a matrix exactly one.
-    """
-    return (read_recipe(data, file, name=name, policy=policy, chosen=chosen),)
+    return recipes
 
 
 class _Reader:
@@ -126,37 +119,76 @@ class _Reader:
         node = child(self.root, field)
         return START if node is None else node.place
 
-    def read(self, name: str, values: Mapping[str, str], policy: Policy) -> Recipe:
+    def read(self, name: str, values: Mapping[str, str], policy: Policy) -> tuple[Recipe, ...]:
+        matrix = child(self.root, "matrix")
+        known = {"param": tuple(self.parameters), "matrix": read_matrix_keys(matrix)}
+        used: dict[str, set[str]] = {space: set() for space in known}
+        recipes = []
+        for cell in read_cells(matrix, self.mistakes):
+            filler = Substitution(
+                known=known,
+                values={"param": values, "matrix": cell},
+                mistakes=self.mistakes,
+                used=used,
+            )
+            recipes.append(self._read_cell(name, cell, values, policy, filler))
+            if len(self.mistakes.found) > MAX_ISSUES:
+                break  # the other cells would say the same
+        self._refuse_unused("parameters", "parameter", "param", known["param"], used)
+        self._refuse_unused("matrix", "matrix key", "matrix", known["matrix"], used)
+        return tuple(recipes)
+
+    def _read_cell(
+        self, name: str, cell: Cell, values: Mapping[str, str], policy: Policy, filler: Substitution
+    ) -> Recipe:
         root, mistakes, isolation = self.root, self.mistakes, policy.isolation
-        filler = Substitution(
-            known=tuple(self.parameters), values=values, mistakes=mistakes, used=set()
+        limits = read_limits(
+            child(root, "limits"),
+            base=isolation.limits,
+            above=isolation.limits,
+            mistakes=mistakes,
+            label="limits",
         )
-        steps = read_steps(child(root, "steps"), filler, allow_scripts=isolation.allow_scripts)
-        env = self._env(filler)
-        self._refuse_unused(filler.used)
         kinds: Mapping[str, Kind] = {kind: kind for kind in KINDS}
         return Recipe(
             name=name,
             kind=kinds.get(text(child(root, "kind")), "experiment"),
             description=text(child(root, "description")),
-            image=text(child(root, "image")),
-            steps=steps,
+            image=self._image(filler),
+            steps=read_steps(
+                child(root, "steps"),
+                filler,
+                allow_scripts=isolation.allow_scripts,
+                wall_ms=limits.wall_ms,
+            ),
             include=self._patterns("inputs", "include", git_matters=True),
             exclude=self._patterns("inputs", "exclude", git_matters=False),
             writable=self._patterns("writable", git_matters=True),
-            outputs=self._outputs(),
-            env=env,
-            limits=read_limits(
-                child(root, "limits"),
-                base=isolation.limits,
-                above=isolation.limits,
-                mistakes=mistakes,
-                label="limits",
-            ),
+            outputs=read_outputs(child(root, "outputs"), limits.artifact_bytes, mistakes),
+            env=self._env(filler),
+            limits=limits,
             parameters=dict(values),
+            cell=cell,
+            needs=self._needs(name),
             workspace=self._workspace(isolation.workspace),
             policy=self._policy(policy.name),
         )
+
+    def _image(self, filler: Substitution) -> str:
+        node = child(self.root, "image")
+        if node is None:
+            return ""
+        name = filler.fill(text(node), node.place, "image")
+        if not re.fullmatch(NAME_PATTERN, name):
+            self.mistakes.add(node.place, f"image: expected a name like python, got {name!r:.80}")
+        return name
+
+    def _needs(self, name: str) -> tuple[str, ...]:
+        needs = texts(child(self.root, "needs"))
+        for need, place in needs:
+            if need == name:
+                self.mistakes.add(place, f"needs: {name!r:.80} needs itself", "remove it")
+        return tuple(need for need, _ in needs)
 
     def _patterns(self, *field: str, git_matters: bool) -> tuple[str, ...]:
         label = ".".join(field)
@@ -167,28 +199,6 @@ class _Reader:
                 self.mistakes.add(place, f"{label}: {problem.message}", problem.fix)
             found.append(pattern)
         return tuple(found)
-
-    def _outputs(self) -> tuple[Output, ...]:
-        found: list[Output] = []
-        for item in items(child(self.root, "outputs")):
-            output = Output(
-                name=text(child(item, "name")),
-                path=text(child(item, "path")),
-                report=text(child(item, "report")),
-            )
-            self._check_output(item, output, found)
-            found.append(output)
-        return tuple(found)
-
-    def _check_output(self, item: Node, output: Output, before: list[Output]) -> None:
-        path_node = child(item, "path")
-        problem = path_problem(output.path) if path_node else None
-        if path_node and problem:
-            self.mistakes.add(path_node.place, f"outputs: {problem.message}", problem.fix)
-        for field, value in (("name", output.name), ("path", output.path)):
-            node = child(item, field)
-            if node and any(value == getattr(other, field) for other in before):
-                self.mistakes.add(node.place, f"outputs: the {field} {value!r:.80} is here twice")
 
     def _env(self, filler: Substitution) -> dict[str, str]:
         node = child(self.root, "env")
@@ -204,12 +214,14 @@ class _Reader:
             found[name] = filled
         return found
 
-    def _refuse_unused(self, used: set[str]) -> None:
-        node = child(self.root, "parameters")
-        for name in self.parameters:
-            if node and name not in used:
-                fix = f"write ${{param.{name}}} in a step or in env, or remove it"
-                self.mistakes.add(node.keys[name], f"parameter {name!r} is never used", fix)
+    def _refuse_unused(
+        self, field: str, word: str, space: str, names: tuple[str, ...], used: dict[str, set[str]]
+    ) -> None:
+        node = child(self.root, field)
+        for name in names:
+            if node and name not in used[space]:
+                fix = f"write ${{{space}.{name}}} in a step or in env, or remove it"
+                self.mistakes.add(node.keys[name], f"{word} {name!r} is never used", fix)
 
     def _policy(self, given: str) -> str:
         named = text(child(self.root, "policy"), _DEFAULT_POLICY)

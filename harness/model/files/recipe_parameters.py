@@ -1,8 +1,6 @@
 """Parameters of a recipe: what may be chosen for a run, and where a value goes.
 
 Rules:
-    * `${param.NAME}` is replaced inside an argument or a variable's value. It never makes a new
-      argument. `$${param.` stands for the text `${param.`; every other `$` is left alone.
     * A value is one line. With `choices` it is one of them; with `pattern` it matches as a whole;
       with neither it can't start with `-`, so that it can't become an option.
     * Every value, defaults too, passes the same checks.
@@ -10,19 +8,16 @@ Rules:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.errors import InputError, Issue
 from harness.model.files.fields import child, children, text, texts
 from harness.model.files.flat_pattern import FlatPattern, parse_pattern
-from harness.model.files.mistakes import START, Mistakes, Place
+from harness.model.files.mistakes import START, Mistakes
 from harness.model.files.strict_yaml import Node
 
 MAX_VALUE = 256
-
-_REFERENCE = re.compile(r"\$\$\{param\.|\$\{param\.([^}\s]{0,64})(\}?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,48 +119,3 @@ def choose_values(
 
 def _note(mistakes: Mistakes, name: str, message: str, fix: str) -> None:
     mistakes.found.append((START, Issue(message=message, where=f"--param {name:.64}", fix=fix)))
-
-
-@dataclass(slots=True)
-class Substitution:
-    """Puts values in the place of references, and remembers which were used.
-
-    Attributes:
-        known: the names that the recipe declares.
-        values: the value of each; a name without one keeps its reference.
-        mistakes: takes references to names that are not declared.
-        used: the names that were referred to.
-    """
-
-    known: tuple[str, ...]
-    values: Mapping[str, str]
-    mistakes: Mistakes
-    used: set[str]
-
-    def fill(self, value: str, place: Place, label: str) -> str:
-        """Return a text with its references replaced.
-
-        Args:
-            value: the text.
-            place: where it stands.
-            label: the name of its field.
-        """
-
-        def put(match: re.Match[str]) -> str:
-            name, closed = match[1], match[2]
-            if name is None:
-                return "${param."
-            if not closed or name not in self.known:
-                known = ", ".join(self.known) or "none"
-                trouble = "unknown parameter" if closed else "no '}' after parameter"
-                message = f"{label}: {trouble} {name!r}"
-                self.mistakes.add(place, message, f"declared: {known}")
-            self.used.add(name)
-            return self.values.get(name, match[0])
-
-        return _REFERENCE.sub(put, value)
-
-
-def refers(value: str) -> bool:
-    """Tell whether a text holds a reference to a parameter."""
-    return any(match[1] is not None for match in _REFERENCE.finditer(value))

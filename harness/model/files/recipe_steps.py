@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from harness.errors import InputError
+from harness.model.clock import parse_duration
 from harness.model.files.fields import child, items, text, texts
-from harness.model.files.mistakes import Place
-from harness.model.files.recipe_parameters import Substitution, refers
+from harness.model.files.mistakes import Mistakes, Place
 from harness.model.files.recipe_rules import argument_problem, value_problem
+from harness.model.files.references import Substitution, refers
 from harness.model.files.script import Script, find_script
 from harness.model.files.strict_yaml import Node
-from harness.model.recipe import Step
+from harness.model.limits import FLOOR
+from harness.model.recipe import PASSING, Step
+from harness.model.units import spell_amount
 
 MAX_ARGUMENT = 128 * 1024 - 1
 """Longest argument in bytes: Linux's MAX_ARG_STRLEN without its NUL, execve(2)."""
@@ -19,22 +23,27 @@ MAX_ARGUMENTS = 1024 * 1024
 SHOWN = 60
 
 
-def read_steps(node: Node | None, filler: Substitution, *, allow_scripts: bool) -> tuple[Step, ...]:
+def read_steps(
+    node: Node | None, filler: Substitution, *, allow_scripts: bool, wall_ms: int
+) -> tuple[Step, ...]:
     """Read the steps.
 
     Args:
         node: the field; None when it was wrong as a whole.
-        filler: puts parameters in; its mistakes take those found here.
+        filler: puts values in; its mistakes take those found here.
         allow_scripts: whether the policy lets a step be a script.
+        wall_ms: the limit `wall` of the recipe: no step may take longer.
     """
     return tuple(
-        _read_step(item, filler, f"steps[{number}]", allow_scripts=allow_scripts)
+        _read_step(item, filler, f"steps[{number}]", allow_scripts=allow_scripts, wall_ms=wall_ms)
         for number, item in enumerate(items(node))
         if not item.broken
     )
 
 
-def _read_step(item: Node, filler: Substitution, label: str, *, allow_scripts: bool) -> Step:
+def _read_step(
+    item: Node, filler: Substitution, label: str, *, allow_scripts: bool, wall_ms: int
+) -> Step:
     run = child(item, "run")
     written = texts(run)
     places = [place for _, place in written]
@@ -63,7 +72,33 @@ def _read_step(item: Node, filler: Substitution, label: str, *, allow_scripts: b
                     "pass it as an argument after the source, or in env",
                 )
     shown = " ".join(argv).replace("\n", " ")[:SHOWN]
-    return Step(name=text(child(item, "name")) or shown, argv=argv, script=script is not None)
+    return Step(
+        name=text(child(item, "name")) or shown,
+        argv=argv,
+        script=script is not None,
+        timeout_ms=_read_timeout(child(item, "timeout"), wall_ms, label, filler.mistakes),
+        allowed_exits=_read_exits(child(item, "allowed_exit_codes")),
+    )
+
+
+def _read_timeout(node: Node | None, wall_ms: int, label: str, mistakes: Mistakes) -> int:
+    if node is None:
+        return 0
+    try:
+        value = parse_duration(text(node))
+    except InputError as error:
+        mistakes.add(node.place, f"{label}.timeout: {error.message}", error.hint)
+        return 0
+    if not FLOOR["wall_ms"] <= value <= wall_ms:
+        least, most = spell_amount("time", FLOOR["wall_ms"]), spell_amount("time", wall_ms)
+        message = f"{label}.timeout: expected {least} to {most}, got {text(node)}"
+        mistakes.add(node.place, message, "the limit `wall` ends the whole run before it")
+    return value
+
+
+def _read_exits(node: Node | None) -> tuple[int, ...]:
+    codes = {item.value for item in items(node) if isinstance(item.value, int)}
+    return tuple(sorted(codes)) or PASSING
 
 
 def _check_program(program: str, place: Place, filler: Substitution, label: str) -> None:

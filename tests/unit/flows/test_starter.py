@@ -11,7 +11,7 @@ from harness.governance.reviewers import parse_reviewers
 from harness.model.files.file_schemas import schema_bytes
 from harness.model.files.policy_file import read_policy, reviewers_file_of
 from harness.model.files.project_file import read_project_file
-from harness.model.files.recipe_file import read_recipe
+from harness.model.files.recipe_file import read_recipe_cells
 from harness.model.policy import Policy
 from harness.model.recipe import Recipe
 
@@ -24,9 +24,10 @@ def read_all(files: Mapping[str, bytes]) -> tuple[Policy, list[Recipe]]:
     reviewers = files["policies/" + reviewers_file_of(policy_data, "policies/default.yaml")]
     policy = read_policy(policy_data, "policies/default.yaml", name="default", reviewers=reviewers)
     recipes = [
-        read_recipe(data, path, name=Path(path).stem, policy=policy, chosen={})
+        cell
         for path, data in sorted(files.items())
         if path.startswith("recipes/")
+        for cell in read_recipe_cells(data, path, name=Path(path).stem, policy=policy, chosen={})
     ]
     return policy, recipes
 

@@ -17,13 +17,14 @@ from harness.model.files.file_shape import check_shape
 from harness.model.files.mistakes import Mistakes
 from harness.model.files.policy_file import read_host_isolation, read_policy
 from harness.model.files.project_file import read_project_file
-from harness.model.files.recipe_file import read_recipe
+from harness.model.files.recipe_file import read_recipe_cells
 from harness.model.files.strict_yaml import parse_yaml
 
 KEYWORDS = {
     *("$schema", "$id", "title", "description", "default", "examples"),
     *("type", "const", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum"),
     *("properties", "required", "additionalProperties", "propertyNames", "maxProperties"),
+    "minProperties",
     *("items", "minItems", "maxItems", "uniqueItems"),
 }
 
@@ -229,7 +230,7 @@ def read_as(kind: str, data: bytes) -> object:
     if kind == "policy":
         return read_policy(data, "f", name="default", reviewers=b"")
     policy = read_policy(LEAST_POLICY, "f", name="default", reviewers=b"")
-    return read_recipe(data, "f", name="r", policy=policy, chosen={"p": "a"})
+    return read_recipe_cells(data, "f", name="r", policy=policy, chosen={"p": "a"})
 
 
 @settings(max_examples=300)

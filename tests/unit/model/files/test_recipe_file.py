@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.errors import InputError
 from harness.model.digest import digest_of
 from harness.model.files.recipe_file import (
-    read_recipe,
+    read_recipe_cells,
     read_recipe_parameters,
     read_recipe_policy_name,
 )
@@ -33,7 +33,8 @@ STEPS = "steps:\n  - run: [pytest]\n"
 def read(
     text: str, chosen: Mapping[str, str] | None = None, policy: Policy = POLICY, name: str = "t"
 ) -> Recipe:
-    return read_recipe(text.encode(), "r.yaml", name=name, policy=policy, chosen=chosen)
+    (recipe,) = read_recipe_cells(text.encode(), "r.yaml", name=name, policy=policy, chosen=chosen)
+    return recipe
 
 
 def mistakes_in(
@@ -164,7 +165,7 @@ writable: [.git/hooks/x]
             "steps[0].run[1]: unknown parameter 'y' (fix: declared: none)",
         ),
         ("steps: [{run: [x, '${param.y']}]\n", "no '}' after parameter 'y'"),
-        ("steps: [{run: [x], timeout: 5m}]\n", "unknown field 'timeout' in steps[0]"),
+        ("steps: [{run: [x], retries: 5}]\n", "unknown field 'retries' in steps[0]"),
         ("steps: [" + "{run: [x]}, " * 65 + "]\n", "5:8: steps: expected at most 64 items, got 65"),
         ("steps: [{run: [" + "x, " * 1001 + "]}]\n", "expected at most 1000 items, got 1001"),
     ],

@@ -42,12 +42,20 @@ ASKED: Mapping[str, tuple[str, Callable[[Bed], Words]]] = {
     "ledger list": ("applied", lambda _: ("ledger", "list")),
     "ledger show": ("ran", lambda _: ("ledger", "show", "0")),
     "ledger verify": ("ran", lambda _: ("ledger", "verify")),
+    "project list": ("sealed", lambda _: ("project", "list")),
+    "key show": ("sealed", lambda _: ("key", "show")),
+    "key rotate": ("sealed", lambda _: ("key", "rotate")),
+    "state backup": ("ran", lambda bed: ("state", "backup", str(bed.home / "new.tar"))),
     "image build": ("begun", lambda _: ("image", "build", "python")),
     "image list": ("begun", lambda _: ("image", "list")),
 }
 """By command: the station of the main job, and the words."""
 
 ELSEWHERE = {
+    "project move": "the tests of keeping house",
+    "project add": "the tests of keeping house",
+    "key renew": "the tests of keeping house",
+    "state restore": "the tests of keeping house",
     "image verify": "the tests of images",
     "runs cancel": "the tests of live runs",
 }

@@ -55,12 +55,23 @@ harness run PLAN --key KEY
 harness ledger list -n 10
 harness ledger show 0
 harness ledger verify
+harness project list
+harness key show
+harness key rotate
+harness state backup state.tar
+harness state backup with-key.tar --with-key
 """
 
 ELSEWHERE = {
     "harness setup --yes": "the lane begins with it",
     "harness demo --yes": "CI runs it as a command of its own",
     "harness image verify python": "the tests of images, which take seconds",
+    "harness project move /old/place": "the tests of keeping house",
+    "harness project add": "the tests of keeping house",
+    "harness key renew --lost": "the tests of keeping house",
+    "harness state restore state.tar": "the tests of keeping house",
+    "harness state restore state.tar --checkpoint kept": "the tests of keeping house",
+    "harness ledger verify --checkpoint kept": "the tests of keeping house",
     "harness runs cancel RUN": "the tests of live runs",
     "harness completion fish > ~/.config/fish/completions/harness.fish": "the tests of scripts",
 }

@@ -75,7 +75,7 @@ KEEP_PAGES: Mapping[str, Page] = {
     "state": Page(
         environment=_STATE,
         files=_FOLDER,
-        examples=(("Keep what this host knows", "harness state backup FILE"),),
+        examples=(("Keep what this host knows", "harness state backup state.tar"),),
         see=("state backup", "state restore"),
     ),
     "state backup": Page(
@@ -88,8 +88,8 @@ KEEP_PAGES: Mapping[str, Page] = {
         environment=_STATE,
         files=_FOLDER,
         examples=(
-            ("Back up, the key kept elsewhere", "harness state backup FILE"),
-            ("Back up all of it", "harness state backup FILE --with-key"),
+            ("Back up, the key kept elsewhere", "harness state backup state.tar"),
+            ("Back up all of it", "harness state backup with-key.tar --with-key"),
         ),
         see=("state restore", "key show", "ledger verify"),
     ),
@@ -102,10 +102,10 @@ KEEP_PAGES: Mapping[str, Page] = {
         environment=("HARNESS_STATE", "DOCKER_HOST"),
         files=_FOLDER,
         examples=(
-            ("Bring a state back", "harness state restore FILE"),
+            ("Bring a state back", "harness state restore state.tar"),
             (
                 "Refuse a backup older than what you kept",
-                "harness state restore FILE --checkpoint KEPT",
+                "harness state restore state.tar --checkpoint kept",
             ),
         ),
         see=("state backup", "project move", "key renew", "image list"),

@@ -86,7 +86,10 @@ LOOK_PAGES: Mapping[str, Page] = {
         exits={3: "Something does not fit; the first bad line is named."},
         environment=_STATE,
         files=_LEDGER,
-        examples=(("Check every line and the checkpoint", "harness ledger verify"),),
+        examples=(
+            ("Check every line and the checkpoint", "harness ledger verify"),
+            ("Hold it against a checkpoint kept", "harness ledger verify --checkpoint kept"),
+        ),
         see=("ledger list",),
     ),
 }

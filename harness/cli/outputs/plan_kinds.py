@@ -19,12 +19,18 @@ from harness.model.recipe import KINDS
 
 _UNITS = {"bytes": "bytes", "ms": "milliseconds", "millis": "thousandths of a processor"}
 
+_LATER = ("artifact_bytes",)
+"""Limits that a seal of an earlier version does not hold."""
+
+_LIMITS = {
+    name: whole(f"The limit `{spelled}`, in {_UNITS.get(name.rpartition('_')[2], 'pieces')}.")
+    for name, (spelled, _) in SPELLING.items()
+}
+
 LIMITS = members(
     "Upper bounds, in the units that their names end in; a count otherwise.",
-    {
-        name: whole(f"The limit `{spelled}`, in {_UNITS.get(name.rpartition('_')[2], 'pieces')}.")
-        for name, (spelled, _) in SPELLING.items()
-    },
+    {name: schema for name, schema in _LIMITS.items() if name not in _LATER},
+    {name: _LIMITS[name] for name in _LATER},
 )
 
 IMAGE = members(

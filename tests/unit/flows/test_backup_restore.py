@@ -225,7 +225,7 @@ def test_a_lost_key_can_not_be_kept_along(host: Host, tmp_path: Path) -> None:
 
 def test_a_place_that_can_not_be_written_is_named(host: Host) -> None:
     refuse(host, Path("/dev/full") / "b.tar", "Not a directory", InputError)
-    with pytest.raises(StateError, match="backup: /proc/b.tar: "):
+    with pytest.raises(StateError, match=r"backup: /proc/b\.tar: "):
         back_up(host, Path("/proc/b.tar"), with_key=True)
 
 

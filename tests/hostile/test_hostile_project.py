@@ -102,16 +102,23 @@ def test_a_signal_never_leaves_half_a_diff(arena: Arena, number: signal.Signals)
     bed("approve", diff, "--key", str(bed.key("ada")))
     bed.keep(f"approved {number.name}")
     codes = set()
-    for wait in (0.55, 0.6, 0.65, 0.7, 0.75):
+    # It passes three times 2 * MANY points: files set aside, then landed, then cleared away.
+    for passed in (1, MANY, 2 * MANY + 50, 3 * MANY, 5 * MANY):
         bed.come_back(f"approved {number.name}")
-        process = bed.start("apply", diff)
-        time.sleep(wait)
+        log = bed.home / f"points {number.name} {passed}"
+        process = bed.start("apply", diff, HARNESS_FAILPOINT_LOG=str(log))
+        while process.poll() is None and (not log.exists() or _lines(log) < passed):
+            time.sleep(0.005)
         process.send_signal(number)
         process.communicate(timeout=60)
         codes.add(process.returncode)
         held = {path.read_bytes() for path in (arena.project / "many").iterdir()}
-        assert held in ({b"old\n"}, {b"new"}), (wait, process.returncode)
+        assert held in ({b"old\n"}, {b"new"}), (passed, process.returncode)
     assert codes <= {0, 130}
+
+
+def _lines(log: Path) -> int:
+    return log.read_bytes().count(b"\n")
 
 
 @pytest.mark.parametrize("name", ["policies/default.yaml", "policies/reviewers", "harness.yaml"])

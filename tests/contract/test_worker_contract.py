@@ -78,6 +78,7 @@ def test_silence_beyond_the_idle_limit_ends_the_run(bench: Bench) -> None:
     assert str(ran.outcome) == "timeout(idle)"
 
 
+@pytest.mark.alone
 def test_output_keeps_the_idle_clock_from_running_out(bench: Bench) -> None:
     code = "import time\nfor _ in range(4):\n    print('.', flush=True); time.sleep(0.4)"
     events: Program = [Out(b".\n"), Sleep(0.4)] * 4

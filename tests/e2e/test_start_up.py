@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from harness import __version__
 from tests.e2e.driver import ROOT
 
@@ -32,6 +34,7 @@ def imported_by(*words: str) -> set[str]:
     return set(json.loads(done.stderr))
 
 
+@pytest.mark.alone
 def test_the_version_takes_a_fifth_of_a_second_at_most() -> None:
     """The quickest of five: a loaded machine can only make it slower."""
     times = []

@@ -77,6 +77,7 @@ def test_it_starts_answers_stops_and_leaves_nothing(state: StateFolder) -> None:
     assert not stop_own_engine(state, environment=os.environ)
 
 
+@pytest.mark.alone
 def test_a_second_setup_has_nothing_to_do_and_is_quick(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

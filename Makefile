@@ -30,7 +30,7 @@ contracts: $(VENV)/ready
 	@$(VENV)/bin/lint-imports
 
 unit: $(VENV)/ready
-	@$(PYTHON) -m pytest -q tests/unit tests/architecture
+	@$(PYTHON) -m pytest -q -n 2 tests/unit tests/architecture
 
 format: $(VENV)/ready  ## Format the code.
 	@$(VENV)/bin/ruff check --quiet --fix . ; $(VENV)/bin/ruff format --quiet .

@@ -24,7 +24,12 @@ PROGRAMS: Mapping[str, str] = {
 }
 """Program -> Debian package that has it; dockerd wants iptables even when it may not use it."""
 
-_APT = ("apt-get", "--quiet", "--yes")
+_APT = (
+    *("apt-get", "--quiet", "--yes"),
+    "--option=Acquire::Retries=3",
+    "--option=DPkg::Lock::Timeout=120",
+)
+"""An archive may have a bad moment, and another apt may be at work: apt.conf(5), in seconds."""
 _ADDED = re.compile(r"^Inst (\S+) \(", re.MULTILINE)
 _REMOVED = re.compile(r"^(?:Remv|Purg) (\S+) ", re.MULTILINE)
 

@@ -42,15 +42,22 @@ def test_only_what_is_missing_is_asked_for() -> None:
     assert found == ("debootstrap", "docker.io")
 
 
-def test_apt_is_asked_without_recommended_packages_and_may_remove_nothing() -> None:
+APT = (
+    "apt-get",
+    "--quiet",
+    "--yes",
+    "--option=Acquire::Retries=3",
+    "--option=DPkg::Lock::Timeout=120",
+)
+
+
+def test_apt_is_patient_adds_no_recommended_packages_and_removes_nothing() -> None:
     argv = install_argv(("docker.io",))
     assert argv == (
-        "apt-get",
-        "--quiet",
-        "--yes",
+        *APT,
         "install",
         "--no-install-recommends",
         "--no-remove",
         "docker.io",
     )
-    assert purge_argv(("docker.io",)) == ("apt-get", "--quiet", "--yes", "purge", "docker.io")
+    assert purge_argv(("docker.io",)) == (*APT, "purge", "docker.io")

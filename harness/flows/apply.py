@@ -20,6 +20,7 @@ from harness.errors import (
     HarnessError,
     InputError,
     Issue,
+    StateError,
 )
 from harness.execution.apply.check import check_base
 from harness.execution.apply.commit import commit, recover
@@ -83,7 +84,20 @@ def apply_diff(session: Session, digest: Digest) -> Applied:
     refuse_what_cannot_land(gate.quarantine)
     approved = decide_diff_gate(session, entries, gate)
     with hold_tree(session.project.root) as tree:
+        _require_nobody_came_before(session, gate, seen=len(entries))
         return _apply_held(session, tree, gate, gate.quarantine, approved, seen=len(entries))
+
+
+def _require_nobody_came_before(session: Session, gate: OpenGate, *, seen: int) -> None:
+    """Refuse what another apply did while this one waited for the tree.
+
+    Without this look its change would be taken for a stranger's.
+    """
+    if find_pending(session.state.project(session.project.id)) is not None:
+        raise StateError(
+            "apply: another one died half-way just now", hint="give the command again; it ends that"
+        )
+    guard_grant(gate.terms, seen=seen)(session.ledger.entries())
 
 
 def _apply_held(

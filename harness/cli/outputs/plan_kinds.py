@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from harness.cli.outputs.pieces import (
     Schema,
     by_name,
@@ -50,6 +52,10 @@ STEP = members(
         "argv": many("Program and arguments.", text("One argument.")),
         "script": flag("It is a shell or inline source."),
     },
+    {
+        "timeoutMs": whole("Milliseconds it may take; 0 without a limit of its own."),
+        "allowedExits": many("Exit codes that let the next step begin.", whole("An exit code.")),
+    },
 )
 
 OUTPUT = members(
@@ -59,9 +65,13 @@ OUTPUT = members(
         "path": text("Where in the workspace it is written."),
         "report": text("`junit` when it holds test results, else empty."),
     },
+    {
+        "type": text("Media type that the recipe declares; empty without one."),
+        "maxBytes": whole("Bytes above which it is not kept and the run fails; 0 without a cap."),
+    },
 )
 
-RECIPE_MEMBERS = {
+RECIPE_MEMBERS: Mapping[str, Schema] = {
     "name": text("The file's stem."),
     "kind": word("What it is for.", *KINDS),
     "description": text("Why it exists."),
@@ -75,6 +85,11 @@ RECIPE_MEMBERS = {
     "parameters": by_name("Values of its parameters.", text("A value.")),
     "workspace": word("The strategy it asks for.", "auto", "overlay", "copy"),
 }
+
+CELL: Mapping[str, Schema] = {
+    "cell": by_name("Values of its matrix, by key; none without a matrix.", text("A value.")),
+}
+"""What a recipe sealed by an earlier version does not hold, as the second part of `STEP` too."""
 
 ISOLATION = members(
     "What the worker gets.",
@@ -108,7 +123,7 @@ _SEAL = members(
     "What would be executed.",
     {
         "digest": digest("The seal."),
-        "recipe": members("The recipe, parameters filled in.", RECIPE_MEMBERS),
+        "recipe": members("The recipe, parameters filled in.", RECIPE_MEMBERS, CELL),
         "snapshot": digest("The project's files that enter."),
         "image": IMAGE,
         "isolation": ISOLATION,

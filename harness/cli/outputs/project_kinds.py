@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.cli.outputs.pieces import Schema, flag, many, members, text, word
-from harness.cli.outputs.plan_kinds import LIMITS, RECIPE_MEMBERS
+from harness.cli.outputs.plan_kinds import CELL, LIMITS, RECIPE_MEMBERS
 from harness.model.recipe import KINDS
 
 _ISSUE = members(
@@ -36,8 +36,15 @@ CHECKED: Schema = members(
 )
 
 RECIPE: Schema = members(
-    "A recipe as it would be sealed.",
-    {**RECIPE_MEMBERS, "limits": LIMITS, "policy": text("Name of its policy.")},
+    "A recipe, or one cell of its matrix, as it would be sealed.",
+    {
+        "operation": text("Name of its operation."),
+        **RECIPE_MEMBERS,
+        **CELL,
+        "needs": many("What must pass before it.", text("Name of a recipe.")),
+        "limits": LIMITS,
+        "policy": text("Name of its policy."),
+    },
 )
 
 ERROR: Schema = members(

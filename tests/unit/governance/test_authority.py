@@ -105,6 +105,15 @@ def test_a_rejection_vetoes_whatever_else_is_there() -> None:
         decide_plan(PLAN, circumstances(POLICY, everybody))
 
 
+def test_an_approval_from_before_a_restore_counts_no_more_and_a_rejection_does() -> None:
+    stale = replace(sign(TERMS, ALICE, "alice"), stale=True)
+    with pytest.raises(ApprovalMissingError, match=r"alice .came before the state was restored"):
+        decide_plan(PLAN, circumstances(POLICY, [stale, sign(TERMS, BOB, "bob")]))
+    no = replace(sign(TERMS, ALICE, "alice", decision="reject"), stale=True)
+    with pytest.raises(ApprovalRejectedError, match="was rejected by alice"):
+        decide_plan(PLAN, circumstances(POLICY, [no, sign(TERMS, BOB, "bob")]))
+
+
 def test_a_rejection_does_not_expire_with_its_statement() -> None:
     brief = sign(TERMS, BOB, "bob", decision="reject", not_after="2026-06-01T12:00:01.000Z")
     with pytest.raises(ApprovalRejectedError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.errors import (
@@ -111,6 +113,33 @@ def test_missing_bytes_stop_everything_for_they_could_be_a_rejection() -> None:
         collect_approvals([decided("reject", body)], TERMS, load)
     with pytest.raises(InputError, match="expected sha256:"):
         collect_approvals([decided("reject", body | {"statement": "x"})], TERMS, load)
+
+
+def test_a_decision_from_before_a_restore_is_stale_also_when_it_is_brought_again() -> None:
+    old, new = sign(TERMS, ALICE, "alice"), sign(TERMS, CAROL, "carol")
+    for received in (old, new):
+        BLOBS.update({digest_of(data): data for data in (received.statement, received.signature)})
+    about = {"gate": "plan", "subject": TERMS.subject, "plan": TERMS.plan}
+    first, second = (
+        decided(
+            "approve",
+            about
+            | {
+                "statement": digest_of(item.statement),
+                "signature": digest_of(item.signature),
+            },
+        )
+        for item in (old, new)
+    )
+    told = [first, entry("restore", "done", {}), first, second]
+    numbered = [replace(item, seq=number) for number, item in enumerate(told)]
+    found = collect_approvals(numbered, TERMS, load)
+    assert [(item.statement, item.stale) for item in found] == [
+        (old.statement, True),
+        (old.statement, True),
+        (new.statement, False),
+    ]
+    assert not any(item.stale for item in collect_approvals(numbered[2:], TERMS, load))
 
 
 def test_a_nonce_is_spent_by_the_intent_of_a_run_or_an_apply_only() -> None:

@@ -82,12 +82,33 @@ def open_file_at(name: bytes, folder_fd: int, expected: os.stat_result) -> Itera
     Raises:
         OSError: as `os.open`; ESTALE when it is another file by now.
     """
-    descriptor = os.open(name, FILE_FLAGS, dir_fd=folder_fd)
+    descriptor, _ = take_file_at(name, folder_fd, expected)
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or not same_file(found, expected):
-            raise OSError(errno.ESTALE, "is another file by now")
         yield stream
+
+
+def take_file_at(
+    name: bytes, folder_fd: int, expected: os.stat_result
+) -> tuple[int, os.stat_result]:
+    """Open a regular file that was looked at before; the caller closes the handle.
+
+    Args:
+        name: its name.
+        folder_fd: the folder that holds it.
+        expected: what `stat_at` returned for it.
+
+    Returns:
+        The handle, and what `fstat` says of it.
+
+    Raises:
+        OSError: as `os.open`; ESTALE when it is another file by now.
+    """
+    descriptor = os.open(name, FILE_FLAGS, dir_fd=folder_fd)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and same_file(found, expected):
+        return descriptor, found
+    os.close(descriptor)
+    raise OSError(errno.ESTALE, "is another file by now")
 
 
 def stat_at(name: bytes, folder_fd: int) -> os.stat_result | None:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from harness.errors import VerificationError
 from harness.execution.snapshot.cursor import FolderCursor
-from harness.execution.snapshot.layers import Entry, Layer, load_entries
+from harness.execution.snapshot.layer_list import Entry, load_entries
+from harness.execution.snapshot.layers import Layer
 from harness.model.digest import PREFIX, Digest
 from harness.model.relpath import show
 from harness.model.tree import LoadFolder, Node, walk

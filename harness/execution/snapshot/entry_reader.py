@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from harness.execution.snapshot.facts import Facts, facts_of
 from harness.execution.snapshot.ignore import IgnoreChain
 from harness.execution.snapshot.read_file import (
     ATTEMPTS,
@@ -21,8 +22,8 @@ from harness.execution.snapshot.read_file import (
     keeps_changing,
     read_once,
 )
+from harness.execution.snapshot.row import Seen
 from harness.execution.snapshot.selection import Selection, Verdict
-from harness.execution.snapshot.stat_cache import Facts, Row, Seen, facts_of
 from harness.execution.snapshot.totals import LeftOut, Totals
 from harness.model.digest import Digest, digest_of
 from harness.model.relpath import link_escapes
@@ -32,6 +33,12 @@ from harness.store.handles import git_mode, kind_of, stat_at
 
 MAX_IGNORE_FILE = 1 << 20
 """Bytes of a `.gitignore`; a larger one is no list that a person wrote."""
+
+KEPT_FILE = 64 << 10
+"""Largest file whose content is kept until the layers are written, so that it is read once."""
+
+KEPT_BYTES = 64 << 20
+"""Most bytes of such contents."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,14 +50,19 @@ class Place:
         path: in the project; empty for the root.
         inside: it was taken, and not only passed.
         rules: the ignore rules that hold in it.
-        known: how the last walk saw it.
+        known: its entries as the last walk saw them.
     """
 
     fd: int
     path: bytes
     inside: bool
     rules: IgnoreChain | None
-    known: Row | None
+    known: Mapping[bytes, Seen] = field(default_factory=dict)
+
+    @property
+    def named_rules(self) -> str:
+        """Return the digest of the ignore rules; empty without any."""
+        return self.rules.digest if self.rules else ""
 
     def path_of(self, name: bytes) -> bytes:
         """Return the path of a name in it."""
@@ -58,7 +70,7 @@ class Place:
 
     def seen_before(self, name: bytes, facts: Facts) -> Seen | None:
         """Return how the last walk saw a file or link that has the same facts still."""
-        seen = self.known.entries.get(name) if self.known else None
+        seen = self.known.get(name)
         same = seen is not None and seen.facts == facts and (seen.digest or seen.secret)
         return seen if same else None
 
@@ -73,6 +85,7 @@ class EntryReader:
 
     Attributes:
         made: bytes that the store may lack.
+        contents: what small files held, by digest, up to `KEPT_BYTES`.
     """
 
     def __init__(self, selection: Selection, *, blobs: BlobStore, totals: Totals) -> None:
@@ -80,6 +93,8 @@ class EntryReader:
         self._blobs = blobs
         self._totals = totals
         self.made: dict[Digest, bytes] = {}
+        self.contents: dict[str, bytes] = {}
+        self._room = KEPT_BYTES
 
     def take(self, place: Place, name: bytes, found: os.stat_result, verdict: Verdict) -> Seen:
         """Take what is not a folder; refuse what is neither a file nor a link.
@@ -110,18 +125,20 @@ class EntryReader:
         if seen.secret:
             self._totals.left_out.append(LeftOut(path, seen.secret))
             return seen
-        self._totals.add_file(path, seen.facts.size)
+        self._totals.add_file(seen.facts.size)
         return seen
 
     def _read(self, place: Place, name: bytes, found: os.stat_result) -> Reading:
         path = place.path_of(name)
         for _ in range(ATTEMPTS):
+            pieces: list[bytes] | None = [] if self._is_kept(found.st_size) else None
             try:
-                return read_once(
+                reading = read_once(
                     name,
                     place.fd,
                     found,
                     judge=lambda head: self._selection.find_secret(path, head),
+                    sink=None if pieces is None else pieces.append,
                 )
             except MovedError:
                 again = stat_at(name, place.fd)
@@ -130,7 +147,19 @@ class EntryReader:
                 found = again
                 if not self._totals.has_room(found.st_size):
                     break
+            else:
+                if pieces is not None and not reading.secret:
+                    self._keep(reading.digest, b"".join(pieces))
+                return reading
         raise keeps_changing(path)
+
+    def _is_kept(self, size: int) -> bool:
+        return size <= min(KEPT_FILE, self._room)
+
+    def _keep(self, digest: str, content: bytes) -> None:
+        if digest not in self.contents:
+            self.contents[digest] = content
+            self._room -= len(content)
 
     def _link(self, place: Place, name: bytes, seen: Seen) -> Seen:
         path = place.path_of(name)
@@ -144,14 +173,6 @@ class EntryReader:
         digest = digest_of(target)
         self.made[digest] = target
         return Seen(seen.verdict, seen.facts, digest, len(target))
-
-    def recount(self, place: Place, entries: Mapping[bytes, Seen]) -> None:
-        """Count the files of a folder that is as it was."""
-        for name, seen in entries.items():
-            if seen.secret:
-                self._totals.left_out.append(LeftOut(place.path_of(name), seen.secret))
-            elif seen.digest and stat.S_ISREG(seen.facts.mode):
-                self._totals.add_file(place.path_of(name), seen.size)
 
     def ignore_file(
         self, fd: int, name: bytes, found: os.stat_result, before: Seen | None

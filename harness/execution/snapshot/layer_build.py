@@ -14,6 +14,7 @@ import errno
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,6 @@ from harness.execution.snapshot.delta import Step, compare_trees
 from harness.execution.snapshot.layer_writer import LayerWriter
 from harness.execution.snapshot.layers import (
     Layer,
-    entries_json,
     find_stack,
     has_room,
     index_stack,
@@ -50,6 +50,7 @@ class LayerBuild:
         source_fd: the live project.
         owner: user and group id of everything in a layer.
         load: reads folder objects and link targets.
+        contents: what the scan read of files, by digest; the others are read again.
         files: number of files in the snapshot.
         size: their bytes.
     """
@@ -59,6 +60,7 @@ class LayerBuild:
     source_fd: int
     owner: tuple[int, int]
     load: LoadFolder
+    contents: Mapping[str, bytes]
     files: int
     size: int
 
@@ -109,12 +111,18 @@ class LayerBuild:
         try:
             (aside / "t").mkdir(mode=0o700, parents=True)
             with open_folder_path(aside / "t") as target_fd:
-                writer = LayerWriter(self.source_fd, target_fd, owner=self.owner, load=self.load)
-                entries = writer.write(steps, sync=sync_each)
+                writer = LayerWriter(
+                    self.source_fd,
+                    target_fd,
+                    owner=self.owner,
+                    load=self.load,
+                    contents=self.contents,
+                )
+                listed = writer.write(steps, sync=sync_each)
                 os.fsync(target_fd)
             if not sync_each:
                 os.sync()
-            write_durably(aside / "files.json", entries_json(entries))
+            write_durably(aside / "files.json", listed.to_bytes())
             write_durably(aside / "layer.json", layer_json(layer))
             rename(aside, layer.folder)
         except BaseException:

@@ -12,21 +12,23 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from harness.execution.snapshot.cursor import FolderCursor
 from harness.execution.snapshot.delta import Step
-from harness.execution.snapshot.layers import Entry
+from harness.execution.snapshot.facts import pack_one
+from harness.execution.snapshot.layer_list import LayerList, ListedFolder, Written
 from harness.execution.snapshot.read_file import MovedError, Reading, read_once
-from harness.execution.snapshot.stat_cache import facts_of
 from harness.model.tree import LoadFolder, Node
 from harness.store.durable import write_all
-from harness.store.handles import kind_of, names_in, open_folder_at, stat_at
+from harness.store.handles import stat_at
 
 EPOCH_NS = 315_532_800 * 1_000_000_000
 """1980-01-01, the SOURCE_DATE_EPOCH of every worker."""
 
 OPAQUE = b"user.overlay.opaque"
+
+_TIMES = (EPOCH_NS, EPOCH_NS)
 
 
 class LayerWriter:
@@ -37,19 +39,28 @@ class LayerWriter:
         target_fd: the layer's empty tree.
         owner: user and group id of everything in it.
         load: returns the targets of links by digest.
+        contents: what the scan read of files, by digest; the others are read again.
     """
 
     def __init__(
-        self, source_fd: int, target_fd: int, *, owner: tuple[int, int], load: LoadFolder
+        self,
+        source_fd: int,
+        target_fd: int,
+        *,
+        owner: tuple[int, int],
+        load: LoadFolder,
+        contents: Mapping[str, bytes],
     ) -> None:
         self._source_fd = source_fd
         self._target_fd = target_fd
         self._owner = owner
         self._load = load
-        self._entries: dict[bytes, Entry] = {}
+        self._contents = contents
+        self._written: dict[bytes, dict[bytes, Written]] = {}
+        self._opaque: set[bytes] = set()
 
-    def write(self, steps: Iterable[Step], *, sync: bool) -> dict[bytes, Entry]:
-        """Write the layer and return all that is in it, by path.
+    def write(self, steps: Iterable[Step], *, sync: bool) -> LayerList:
+        """Write the layer and return all that is in it.
 
         Args:
             steps: a folder before what it holds.
@@ -59,8 +70,6 @@ class LayerWriter:
             MovedError: the project is not what the scan saw.
             OSError: the layer can't be written; EPERM or EOPNOTSUPP where whiteouts are refused.
         """
-        digests: dict[bytes, str] = {}
-        opaque: set[bytes] = set()
         with (
             FolderCursor(self._source_fd) as source,
             FolderCursor(self._target_fd, makes=True) as target,
@@ -68,69 +77,100 @@ class LayerWriter:
             for step in steps:
                 folder, _, name = step.path.rpartition(b"/")
                 target_fd = target.at(folder)
-                if step.after is None:
-                    os.mknod(name, stat.S_IFCHR, 0, dir_fd=target_fd)
-                elif step.after.type == "folder":
+                if step.after is not None and step.after.type == "folder":
                     os.mkdir(name, 0o700, dir_fd=target_fd)
+                    self._note_folder(step.path)
                     if step.replaces_with_folder:
                         os.setxattr(f"/proc/self/fd/{target.at(step.path)}", OPAQUE, b"y")
-                        opaque.add(step.path)
-                elif step.after.type == "symlink":
-                    os.symlink(self._load(step.after.digest), name, dir_fd=target_fd)
-                    digests[step.path] = step.after.digest
-                else:
-                    self._copy(_source_at(source, folder), target_fd, name, step.after, sync=sync)
-                    digests[step.path] = step.after.digest
-        return self._settle(digests, opaque)
+                        self._opaque.add(step.path)
+                    continue
+                self._note_folder(folder)
+                self._written[folder][name] = self._write(
+                    step, name, source, folder, target_fd, sync=sync
+                )
+            self._settle_folders(target)
+        return LayerList(
+            pack_one(os.fstat(self._target_fd)),
+            tuple(
+                ListedFolder.pack(path, self._written[path])
+                for path in sorted(self._written)
+                if self._written[path]
+            ),
+        )
 
-    def _copy(self, source_fd: int, target_fd: int, name: bytes, node: Node, *, sync: bool) -> None:
-        found = stat_at(name, source_fd)
-        if found is None or not stat.S_ISREG(found.st_mode) or found.st_size != node.size:
-            raise MovedError
+    def _note_folder(self, path: bytes) -> None:
+        """Note a folder and those above it, which a small difference does not list."""
+        while path not in self._written:
+            self._written[path] = {}
+            path = path.rpartition(b"/")[0]
+
+    def _write(
+        self,
+        step: Step,
+        name: bytes,
+        source: FolderCursor,
+        folder: bytes,
+        target_fd: int,
+        *,
+        sync: bool,
+    ) -> Written:
+        """Write what is no folder."""
+        node = step.after
+        if node is None:
+            os.mknod(name, stat.S_IFCHR, 0, dir_fd=target_fd)
+            return Written("whiteout", "", self._settle(name, target_fd))
+        if node.type == "symlink":
+            os.symlink(self._load(node.digest), name, dir_fd=target_fd)
+            return Written("symlink", node.digest, self._settle(name, target_fd))
+        mode = 0o755 if node.mode == "100755" else 0o644
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(name, flags, 0o600, dir_fd=target_fd)
+        descriptor = os.open(name, flags, mode, dir_fd=target_fd)
         try:
-            reading = _read_into(name, source_fd, found, descriptor)
-            if reading.digest != node.digest:
-                raise MovedError
-            os.fchmod(descriptor, 0o755 if node.mode == "100755" else 0o644)
+            content = self._contents.get(node.digest)
+            if content is None:
+                _copy(name, _source_at(source, folder), descriptor, node)
+            else:
+                write_all(descriptor, content)
+            facts = self._settle_handle(descriptor, mode)
             if sync:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+        return Written("file", node.digest, facts)
 
-    def _settle(self, digests: dict[bytes, str], opaque: set[bytes]) -> dict[bytes, Entry]:
-        """Give everything its owner and times, and note the facts it has from now on."""
-        entries: dict[bytes, Entry] = {}
-        self._settle_folder(self._target_fd, b"", entries, digests, opaque)
-        os.fchown(self._target_fd, *self._owner)
-        os.fchmod(self._target_fd, 0o755)
-        os.utime(self._target_fd, ns=(EPOCH_NS, EPOCH_NS))
-        return entries
+    def _settle(self, name: bytes, folder_fd: int) -> bytes:
+        """Give a link or a whiteout its owner and times; return its facts from now on."""
+        os.chown(name, *self._owner, dir_fd=folder_fd, follow_symlinks=False)
+        os.utime(name, ns=_TIMES, dir_fd=folder_fd, follow_symlinks=False)
+        return pack_one(os.stat(name, dir_fd=folder_fd, follow_symlinks=False))
 
-    def _settle_folder(
-        self,
-        fd: int,
-        prefix: bytes,
-        entries: dict[bytes, Entry],
-        digests: dict[bytes, str],
-        opaque: set[bytes],
-    ) -> None:
-        for name in names_in(fd):
-            path = prefix + name
-            found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            kind = kind_of(found.st_mode)
-            if kind == "folder":
-                with open_folder_at(name, fd) as child:
-                    self._settle_folder(child, path + b"/", entries, digests, opaque)
-                    os.fchmod(child, 0o755)
-                kind = "opaque" if path in opaque else "folder"
-            elif kind == "character-device":
-                kind = "whiteout"
-            os.chown(name, *self._owner, dir_fd=fd, follow_symlinks=False)
-            os.utime(name, ns=(EPOCH_NS, EPOCH_NS), dir_fd=fd, follow_symlinks=False)
-            facts = facts_of(os.stat(name, dir_fd=fd, follow_symlinks=False))
-            entries[path] = Entry(kind, digests.get(path, ""), facts)
+    def _settle_handle(self, descriptor: int, mode: int) -> bytes:
+        """Give a file or folder its owner, mode and times; return its facts from now on."""
+        found = os.fstat(descriptor)
+        if (found.st_uid, found.st_gid) != self._owner:
+            os.fchown(descriptor, *self._owner)
+        if stat.S_IMODE(found.st_mode) != mode:
+            os.fchmod(descriptor, mode)
+        os.utime(descriptor, ns=_TIMES)
+        return pack_one(os.fstat(descriptor))
+
+    def _settle_folders(self, target: FolderCursor) -> None:
+        """Settle every folder after what it holds: each new name sets its folder's times."""
+        for path in sorted(self._written, reverse=True):
+            facts = self._settle_handle(target.at(path), 0o755)
+            if path:
+                kind = "opaque" if path in self._opaque else "folder"
+                folder, _, name = path.rpartition(b"/")
+                self._written[folder][name] = Written(kind, "", facts)
+
+
+def _copy(name: bytes, source_fd: int, descriptor: int, node: Node) -> None:
+    """Copy a file of the live project that is what the scan saw, byte for byte."""
+    found = stat_at(name, source_fd)
+    if found is None or not stat.S_ISREG(found.st_mode) or found.st_size != node.size:
+        raise MovedError
+    if _read_into(name, source_fd, found, descriptor).digest != node.digest:
+        raise MovedError
 
 
 def _source_at(source: FolderCursor, folder: bytes) -> int:

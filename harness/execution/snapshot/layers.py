@@ -17,13 +17,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.errors import InputError, StateError
-from harness.execution.snapshot.stat_cache import Facts
 from harness.model.digest import PREFIX, Digest, parse_digest
 from harness.store.durable import state_error, write_durably
 
@@ -33,7 +31,7 @@ MAX_DEPTH = 16
 MAX_OPTION_BYTES = 3000
 """Most bytes of a stack's paths, joined: mount(2) takes one page, and two more folders go in."""
 
-LAYER_KIND = "harness/layer/v1"
+LAYER_KIND = "harness/layer/v2"
 
 _NAME = re.compile(r"[0-9a-f]{8}")
 
@@ -63,20 +61,6 @@ class Layer:
     def tree(self) -> Path:
         """Return the folder that is mounted."""
         return self.folder / "t"
-
-
-class Entry(NamedTuple):
-    """One entry of a layer's tree.
-
-    Attributes:
-        kind: file, symlink, folder, opaque (a folder that hides what is below) or whiteout.
-        digest: of a file's content or a link's target; empty for the others.
-        facts: what `lstat` said when it was written.
-    """
-
-    kind: str
-    digest: str
-    facts: Facts
 
 
 def check_layers_path(folder: Path) -> None:
@@ -160,40 +144,12 @@ def layer_json(layer: Layer) -> bytes:
     return json.dumps(value).encode()
 
 
-def entries_json(entries: Mapping[bytes, Entry]) -> bytes:
-    """Return the bytes of `files.json`."""
-    rows = [
-        [path.decode("latin-1"), entry.kind, entry.digest, *entry.facts]
-        for path, entry in entries.items()
-    ]
-    return json.dumps({"_type": LAYER_KIND, "entries": rows}, separators=(",", ":")).encode()
-
-
-def load_entries(layer: Layer) -> dict[bytes, Entry]:
-    """Return what a layer held when it was written, by path.
-
-    Raises:
-        StateError: the list is missing or malformed.
-    """
-    try:
-        value = _read_json(layer.folder / "files.json")
-        return {
-            path.encode("latin-1"): Entry(kind, digest, Facts(*facts))
-            for path, kind, digest, *facts in value["entries"]
-        }
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise StateError(
-            f"layer {layer.name}: its list can't be read",
-            hint=f"remove {layer.folder}; sealing again makes it anew",
-        ) from error
-
-
 def _load_layer(layers: Path, name: str) -> Layer | None:
     folder = layers / name
     try:
         if not _NAME.fullmatch(name) or not (folder / "t").is_dir():
             return None
-        value = _read_json(folder / "layer.json")
+        value = read_layer_json(folder / "layer.json")
         uid, gid = value["owner"]
         return Layer(
             folder=folder,
@@ -205,7 +161,13 @@ def _load_layer(layers: Path, name: str) -> Layer | None:
         return None
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_layer_json(path: Path) -> dict[str, Any]:
+    """Read one of a layer's own files.
+
+    Raises:
+        OSError: as `Path.read_bytes`.
+        ValueError: it is none, or of another version.
+    """
     value = json.loads(path.read_bytes())
     if not isinstance(value, dict) or value.get("_type") != LAYER_KIND:
         raise ValueError("not a layer's file")

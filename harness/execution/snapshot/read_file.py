@@ -2,7 +2,7 @@
 
 Rules:
     * `lstat`, open without following or waiting, compare, read, compare again.
-    * Never more bytes than `lstat` announced: a file that grows is a file that changed.
+    * Never more bytes than were announced: a file that grows is a file that changed.
     * A file that changes while it is read is read again, a few times.
 """
 
@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.errors import InputError
-from harness.execution.snapshot.stat_cache import facts_of
+from harness.execution.snapshot.facts import facts_of
 from harness.model.digest import PREFIX, Digest
 from harness.model.relpath import show
-from harness.store.handles import open_file_at
+from harness.store.handles import take_file_at
 
 ATTEMPTS = 4
 CHUNK = 1 << 20
@@ -67,29 +67,45 @@ def read_once(
         MovedError: it is another file by now, or changed while it was read.
         OSError: it can't be read.
     """
-    hasher, size = hashlib.sha256(), 0
     try:
-        with open_file_at(name, folder_fd, expected) as stream:
-            before = os.fstat(stream.fileno())
-            chunk = stream.read(CHUNK)
-            reason = judge(chunk or b"") if judge else ""
-            while chunk and not reason:
-                size += len(chunk)
-                if size > expected.st_size:
-                    raise MovedError
-                hasher.update(chunk)
-                if sink:
-                    sink(chunk)
-                chunk = stream.read(CHUNK)
-            after = os.fstat(stream.fileno())
+        descriptor, before = take_file_at(name, folder_fd, expected)
+        try:
+            digest, secret = _read(descriptor, before.st_size, judge=judge, sink=sink)
+            after = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         if error.errno in _SWAPPED:
             raise MovedError from error
         raise
-    if facts_of(before) != facts_of(after) or not (reason or size == after.st_size):
+    if facts_of(before) != facts_of(after):
         raise MovedError
-    digest = "" if reason else PREFIX + hasher.hexdigest()
-    return Reading(found=after, digest=Digest(digest), secret=reason)
+    return Reading(found=after, digest=digest, secret=secret)
+
+
+def _read(
+    descriptor: int,
+    size: int,
+    *,
+    judge: Callable[[bytes], str] | None,
+    sink: Callable[[bytes], object] | None,
+) -> tuple[Digest, str]:
+    """Return the digest of a file of a known size, or why it was not read to its end."""
+    hasher, left = hashlib.sha256(), size
+    while True:
+        chunk = os.read(descriptor, min(CHUNK, left + 1))  # one more: a grown file is noticed
+        if judge and left == size:
+            secret = judge(chunk)
+            if secret:
+                return Digest(""), secret
+        if len(chunk) > left or (left and not chunk):
+            raise MovedError
+        hasher.update(chunk)
+        if sink and chunk:
+            sink(chunk)
+        left -= len(chunk)
+        if not left:
+            return Digest(PREFIX + hasher.hexdigest()), ""
 
 
 def keeps_changing(path: bytes) -> InputError:

@@ -14,14 +14,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from harness.errors import InputError
 from harness.execution.snapshot.entry_reader import MAX_IGNORE_FILE, EntryReader, Place, node_of
+from harness.execution.snapshot.facts import Facts, facts_of
 from harness.execution.snapshot.ignore import IGNORE_FILE, IgnoreChain
+from harness.execution.snapshot.listing import Listing, is_same, list_folder
 from harness.execution.snapshot.read_file import ATTEMPTS, MovedError, is_swap, keeps_changing
+from harness.execution.snapshot.row import OUT, Row, Seen
 from harness.execution.snapshot.selection import Selection, Verdict
-from harness.execution.snapshot.stat_cache import Facts, Row, Rows, Seen, facts_of
+from harness.execution.snapshot.stat_cache import Rows
 from harness.execution.snapshot.totals import Totals
 from harness.model.digest import Digest, digest_of
 from harness.model.relpath import MAX_DEPTH, MAX_PATH
@@ -29,11 +33,37 @@ from harness.model.tree import folder_bytes
 from harness.store.blobs import BlobStore
 from harness.store.handles import open_folder_at
 
-# Compared by number: an enum's own look-up is slow, and this is asked for every entry.
-_OUT = (int(Verdict.SKIP), int(Verdict.UNSEEN))
 _TAKE = int(Verdict.TAKE)
 
-Listing = list[tuple[bytes, os.stat_result]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Visit:
+    """A folder being walked, all but its sub-folders done.
+
+    Attributes:
+        place: where it is.
+        listing: what is in it.
+        ignore: its own ignore file.
+        same: its row, when it is as it was.
+        entries: what was made of its names otherwise.
+    """
+
+    place: Place
+    listing: Listing
+    ignore: Seen | None
+    same: Row | None
+    entries: Mapping[bytes, Seen]
+
+    def walked(self) -> Iterator[tuple[bytes, os.stat_result, Seen]]:
+        """Yield the sub-folders to walk: name, what `lstat` says, how they stand so far."""
+        names, found = self.listing.names, self.listing.found
+        if self.same:
+            for at in self.same.walked:
+                yield names[at], found[at], self.same.seen_at(at)
+        else:
+            for at, seen in enumerate(self.entries.values()):
+                if seen.is_walked:
+                    yield names[at], found[at], seen
 
 
 class Scan:
@@ -63,6 +93,11 @@ class Scan:
         """Return folder objects, link targets and ignore files that the store may lack."""
         return self._reader.made
 
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """Return the files that were read and are small, as far as memory is set aside."""
+        return self._reader.contents
+
     def run(self, root_fd: int) -> Digest:
         """Walk the tree below a held folder and return its digest.
 
@@ -83,62 +118,66 @@ class Scan:
     ) -> tuple[str, int]:
         """Return digest and size of a folder's object; an empty digest when it does not enter."""
         for _ in range(ATTEMPTS):
+            mark = self.totals.mark()
             try:
-                with self.totals.rewinding():
-                    return self._look(fd, path, inside=inside, above=above)
+                return self._look(fd, path, inside=inside, above=above)
             except MovedError:
-                continue
+                self.totals.rewind(mark)
         raise keeps_changing(path)
 
     def _look(
         self, fd: int, path: bytes, *, inside: bool, above: IgnoreChain | None
     ) -> tuple[str, int]:
-        listing = _list(fd)
-        known = self._known.get(path)
-        ignore, rules = self._enter(fd, path, listing, above)
-        place = Place(fd=fd, path=path, inside=inside, rules=rules, known=known)
-        named = rules.digest if rules else ""
-        trusted = known if known and known.rules == named else None
-        if trusted and _is_unchanged(listing, trusted.entries):
-            entries = trusted.entries
-            self._reader.recount(place, entries)
-        else:
-            entries = self._read(place, listing, trusted)
-        for name, found in listing:
-            seen = entries[name]
-            if not stat.S_ISDIR(found.st_mode) or seen.verdict in _OUT:
-                continue
+        visit = self._visit(fd, path, inside=inside, above=above)
+        place, changed = visit.place, {}
+        for name, found, seen in visit.walked():
             # Not in a method of its own: two frames a level keep the deepest tree well below
             # Python's limit on recursion.
             try:
                 with open_folder_at(name, fd) as child:
                     _check_same(child, found)
                     result = self._walk(
-                        child, place.path_of(name), inside=seen.verdict == _TAKE, above=rules
+                        child,
+                        place.path_of(name),
+                        inside=seen.verdict == _TAKE,
+                        above=place.rules,
                     )
             except OSError as error:
                 self._refuse_unreadable(place.path_of(name), error)
                 continue
             if result != (seen.digest, seen.size):
-                entries = {**entries, name: seen._replace(digest=result[0], size=result[1])}
-        if known and entries is known.entries and self._has(known.digest):
-            self.totals.rows[path] = known
-            return known.digest, known.size
-        digest, size = self._close(place, entries)
-        self.totals.rows[path] = Row(
-            rules=named, ignore=ignore, entries=entries, digest=digest, size=size
-        )
-        return digest, size
+                changed[name] = seen._replace(digest=result[0], size=result[1])
+        row = self._close(visit, changed)
+        self.totals.rows[path] = row
+        return row.digest, row.size
 
-    def _read(self, place: Place, listing: Listing, trusted: Row | None) -> dict[bytes, Seen]:
+    def _visit(self, fd: int, path: bytes, *, inside: bool, above: IgnoreChain | None) -> _Visit:
+        """Look at a folder; read what is new in it, unless all is as it was."""
+        known = self._known.get(path)
+        listing = list_folder(fd, known)
+        before = known.ignore if known else None
+        ignore, rules = self._enter(fd, path, listing, before, above)
+        place = Place(fd=fd, path=path, inside=inside, rules=rules)
+        entries: Mapping[bytes, Seen] = {}
+        trusted = known is not None and known.rules == place.named_rules
+        if known and trusted and is_same(listing, known):
+            self.totals.add_row(path, known)
+            return _Visit(place=place, listing=listing, ignore=ignore, same=known, entries={})
+        place.known = known.entries() if known else {}
+        entries = self._read(place, listing, trusted=trusted)
+        return _Visit(place=place, listing=listing, ignore=ignore, same=None, entries=entries)
+
+    def _read(self, place: Place, listing: Listing, *, trusted: bool) -> dict[bytes, Seen]:
         """Judge every entry of a folder and read what is new; sub-folders come later."""
         entries: dict[bytes, Seen] = {}
-        for name, found in listing:
-            verdict = self._judge(
-                place, name, found, trusted.entries.get(name) if trusted else None
-            )
-            if verdict in _OUT or stat.S_ISDIR(found.st_mode):
+        for name, found in zip(listing.names, listing.found, strict=True):
+            before = place.known.get(name) if trusted else None
+            verdict = self._judge(place, name, found, before)
+            if stat.S_ISDIR(found.st_mode):
                 entries[name] = Seen(verdict, Facts(found.st_mode, 0, 0, 0, 0))
+                continue
+            if verdict in OUT:
+                entries[name] = Seen(verdict, facts_of(found))
                 continue
             try:
                 entries[name] = self._reader.take(place, name, found, verdict)
@@ -148,15 +187,22 @@ class Scan:
         return entries
 
     def _enter(
-        self, fd: int, path: bytes, listing: Listing, above: IgnoreChain | None
+        self,
+        fd: int,
+        path: bytes,
+        listing: Listing,
+        before: Seen | None,
+        above: IgnoreChain | None,
     ) -> tuple[Seen | None, IgnoreChain | None]:
         """Return the folder's own ignore file and the rules that hold in it."""
-        found = next((found for name, found in listing if name == IGNORE_FILE), None)
-        if found is None or not stat.S_ISREG(found.st_mode):
+        if IGNORE_FILE not in listing.names:
             return None, above
-        known, where = self._known.get(path), path + b"/" if path else b""
+        found = listing.found[listing.names.index(IGNORE_FILE)]
+        if not stat.S_ISREG(found.st_mode):
+            return None, above
+        where = path + b"/" if path else b""
         try:
-            seen = self._reader.ignore_file(fd, IGNORE_FILE, found, known.ignore if known else None)
+            seen = self._reader.ignore_file(fd, IGNORE_FILE, found, before)
         except OSError as error:
             self._refuse_unreadable(where + IGNORE_FILE, error)
             return None, above
@@ -183,7 +229,7 @@ class Scan:
             inside=place.inside,
             rules=place.rules,
         )
-        if verdict not in _OUT and (len(path) > MAX_PATH or path.count(b"/") >= MAX_DEPTH):
+        if verdict not in OUT and (len(path) > MAX_PATH or path.count(b"/") >= MAX_DEPTH):
             self.totals.refuse(path, f"has more than {MAX_DEPTH} names or {MAX_PATH} bytes")
             return Verdict.SKIP
         return verdict
@@ -193,7 +239,23 @@ class Scan:
             raise MovedError from error
         self.totals.refuse(path, f"can't be read: {error.strerror}")
 
-    def _close(self, place: Place, entries: Mapping[bytes, Seen]) -> tuple[str, int]:
+    def _close(self, visit: _Visit, changed: Mapping[bytes, Seen]) -> Row:
+        """Return the row of a folder whose sub-folders were walked; `changed` ones differ."""
+        same, own = visit.same, visit.listing.own
+        if same and not changed and (not same.digest or self._blobs.has(Digest(same.digest))):
+            return same if same.own == own else replace(same, own=own)
+        entries = {**(same.entries() if same else visit.entries), **changed}
+        digest, size = self._folder_object(visit.place, entries)
+        return Row.pack(
+            entries,
+            own=own,
+            rules=visit.place.named_rules,
+            ignore=visit.ignore,
+            digest=digest,
+            size=size,
+        )
+
+    def _folder_object(self, place: Place, entries: Mapping[bytes, Seen]) -> tuple[str, int]:
         """Return digest and size of the folder's object; an empty digest when it stays out."""
         folder, skipped, holds = {}, False, False
         for name, seen in entries.items():
@@ -211,41 +273,8 @@ class Scan:
         self.made[digest] = data
         return digest, len(data)
 
-    def _has(self, digest: str) -> bool:
-        return bool(digest) and self._blobs.has(Digest(digest))
-
-
-def _list(fd: int) -> Listing:
-    """Return names, in byte order, with what `lstat` says of each.
-
-    Raises:
-        MovedError: one went away meanwhile.
-        OSError: the folder can't be read.
-    """
-    with os.scandir(fd) as entries:
-        try:
-            found = [(os.fsencode(e.name), e.stat(follow_symlinks=False)) for e in entries]
-        except FileNotFoundError as error:
-            raise MovedError from error
-    return sorted(found, key=lambda item: item[0])
-
 
 def _check_same(fd: int, expected: os.stat_result) -> None:
     found = os.fstat(fd)
     if (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino):
         raise MovedError
-
-
-def _is_unchanged(listing: Listing, entries: Mapping[bytes, Seen]) -> bool:
-    """Tell whether a folder holds what it held, but for what its sub-folders hold."""
-    if len(listing) != len(entries):
-        return False
-    for name, found in listing:
-        seen = entries.get(name)
-        if seen is None or seen.facts[0] != found.st_mode:
-            return False
-        if seen.verdict in _OUT or stat.S_ISDIR(found.st_mode):
-            continue
-        if seen.facts != facts_of(found) or not (seen.digest or seen.secret):
-            return False
-    return True

@@ -3,7 +3,7 @@
 Rules:
     * One row per folder. An entry is trusted while type, mode, inode, size, mtime and ctime are the
       same; user space can't set the ctime, so a content can't be changed behind it.
-    * An entry written within two seconds of the scan is kept without its digest: a later write
+    * What was written within two seconds of the scan is kept without its facts: a later write
       could have left the same times (git's racy entries; FAT counts in steps of two seconds).
     * Decisions are kept with the digest of the ignore rules they were made by.
     * Everything here is derived. A damaged file costs one full scan and nothing else.
@@ -12,81 +12,37 @@ Rules:
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
+import struct
+import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.errors import StateError
+from harness.execution.snapshot.facts import Facts, unpack_facts
+from harness.execution.snapshot.row import OUT, Row, Seen
 from harness.store.sqlite import open_derived, remove_derived
 
 RACY_NS = 2_000_000_000
 SELECTIONS_KEPT = 8
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
-    CREATE TABLE folders (scope TEXT, path BLOB, row TEXT, PRIMARY KEY (scope, path)) WITHOUT ROWID;
+    CREATE TABLE folders (
+        scope TEXT, path BLOB, own BLOB, rules TEXT, names BLOB, facts BLOB, details BLOB,
+        walked BLOB, files INTEGER, file_bytes INTEGER, digest TEXT, size INTEGER, rest TEXT,
+        checksum INTEGER, PRIMARY KEY (scope, path)
+    );
     CREATE TABLE scopes (scope TEXT PRIMARY KEY, used INTEGER) WITHOUT ROWID
 """
-
-
-class Facts(NamedTuple):
-    """What `lstat` says of a file: the same facts mean the same content."""
-
-    mode: int
-    inode: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-
-
-class Seen(NamedTuple):
-    """One entry of a folder as the last scan left it.
-
-    Attributes:
-        verdict: a `Verdict`, kept as its number.
-        facts: of a file or link; of a folder only the mode counts, the rest is 0.
-        digest: of the content, of the link's target, or of the folder object; empty when unknown
-            or when the folder did not enter.
-        size: of those bytes.
-        secret: why a file was left out, or empty.
-    """
-
-    verdict: int
-    facts: Facts
-    digest: str = ""
-    size: int = 0
-    secret: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One folder as the last scan left it.
-
-    Attributes:
-        rules: digest of the ignore rules that held in it.
-        ignore: its own `.gitignore`; None when it had none.
-        entries: by name, in byte order.
-        digest: of its folder object; empty when it did not enter.
-        size: of that object.
-    """
-
-    rules: str
-    ignore: Seen | None
-    entries: Mapping[bytes, Seen]
-    digest: str
-    size: int
-
+_COLUMNS = "path, own, rules, names, facts, details, walked, files, file_bytes, digest, size, rest"
 
 Rows = dict[bytes, Row]
 """Rows by the path of their folder; the root's is empty."""
 
-
-def facts_of(found: os.stat_result) -> Facts:
-    """Return the facts of a file or link."""
-    return Facts(found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+_Columns = tuple[bytes, bytes, str, bytes, bytes, bytes, bytes, int, int, str, int, str]
 
 
 def load_rows(path: Path, scope: str) -> Rows:
@@ -101,11 +57,11 @@ def load_rows(path: Path, scope: str) -> Rows:
     """
     if not path.exists():
         return {}
+    query = f"SELECT checksum, {_COLUMNS} FROM folders WHERE scope = ?"  # noqa: S608 - a constant
     try:
         with open_derived(path, schema=_SCHEMA, version=_VERSION) as database:
-            found = database.execute("SELECT path, row FROM folders WHERE scope = ?", [scope])
-            return {bytes(folder): _decode(text) for folder, text in found}
-    except (StateError, ValueError, TypeError):
+            return {item[1]: _decode(*item) for item in database.execute(query, [scope])}
+    except (StateError, ValueError, TypeError, struct.error):
         remove_derived(path)
         return {}
 
@@ -120,7 +76,7 @@ def save_rows(
         scope: names the folder and the patterns that the rows are about.
         changed: rows that differ from the loaded ones.
         gone: folders of rows to forget.
-        racy_from: entries with an mtime or ctime from here on (ns) lose their digest.
+        racy_from: what has an mtime or ctime from here on (ns) is kept without its facts.
 
     Raises:
         StateError: the disk is full.
@@ -129,9 +85,10 @@ def save_rows(
         database.executemany(
             "DELETE FROM folders WHERE scope = ? AND path = ?", [(scope, item) for item in gone]
         )
+        marks = ", ".join("?" * 14)
         database.executemany(
-            "INSERT OR REPLACE INTO folders VALUES (?, ?, ?)",
-            [(scope, folder, _encode(row, racy_from)) for folder, row in changed.items()],
+            f"INSERT OR REPLACE INTO folders (scope, checksum, {_COLUMNS}) VALUES ({marks})",  # noqa: S608 - constants
+            [(scope, *_encode(folder, row, racy_from)) for folder, row in changed.items()],
         )
         _keep_recent(database, scope)
 
@@ -145,31 +102,79 @@ def _keep_recent(database: sqlite3.Connection, scope: str) -> None:
     database.execute(f"DELETE FROM scopes WHERE scope IN ({old})", [SELECTIONS_KEPT])  # noqa: S608 - a constant
 
 
-def _encode(row: Row, racy_from: int) -> str:
-    entries = [
-        [name.decode("latin-1"), *_flat(seen, racy_from)] for name, seen in row.entries.items()
-    ]
-    ignore = None if row.ignore is None else _flat(row.ignore, racy_from)
-    return json.dumps([row.rules, ignore, entries, row.digest, row.size], separators=(",", ":"))
+def _encode(folder: bytes, row: Row, racy_from: int) -> tuple[object, ...]:
+    row = _without_racy(row, racy_from)
+    rest = ""
+    if row.ignore or row.secrets:
+        ignore = row.ignore and [row.ignore.verdict, *row.ignore.facts, *row.ignore[2:]]
+        rest = json.dumps([ignore, list(row.secrets.items())])
+    columns: _Columns = (
+        folder,
+        row.own,
+        row.rules,
+        row.names,
+        row.facts,
+        row.details,
+        struct.pack(f"<{len(row.walked)}I", *row.walked),
+        row.files,
+        row.file_bytes,
+        row.digest,
+        row.size,
+        rest,
+    )
+    return (_checksum(columns), *columns)
 
 
-def _flat(seen: Seen, racy_from: int) -> list[object]:
-    racy = max(seen.facts.mtime_ns, seen.facts.ctime_ns) >= racy_from
-    known = ("", 0, "") if racy else (seen.digest, seen.size, seen.secret)
-    return [int(seen.verdict), *seen.facts, *known]
+def _without_racy(row: Row, racy_from: int) -> Row:
+    """Return a row without what a later write could have left unchanged."""
+
+    def is_racy(facts: Facts) -> bool:
+        return max(facts.mtime_ns, facts.ctime_ns) >= racy_from
+
+    if not any(map(is_racy, unpack_facts(row.own + row.facts))):
+        return row
+    entries = {
+        name: Seen(seen.verdict, Facts(seen.facts.mode, 0, 0, 0, 0))
+        if is_racy(seen.facts) and seen.verdict not in OUT
+        else seen
+        for name, seen in row.entries().items()
+    }
+    packed = Row.pack(
+        entries,
+        own=b"" if any(map(is_racy, unpack_facts(row.own))) else row.own,
+        rules=row.rules,
+        ignore=None if row.ignore and is_racy(row.ignore.facts) else row.ignore,
+        digest=row.digest,
+        size=row.size,
+    )
+    return replace(packed, files=row.files, file_bytes=row.file_bytes)
 
 
-def _decode(text: str) -> Row:
-    rules, ignore, entries, digest, size = json.loads(text)
+def _decode(checksum: int, *columns: Any) -> Row:
+    if checksum != _checksum(columns):
+        raise ValueError("a row is damaged")
+    _, own, rules, names, facts, details, walked, files, file_bytes, digest, size, rest = columns
+    ignore, secrets = json.loads(rest) if rest else (None, ())
     return Row(
+        own=own,
         rules=rules,
-        ignore=None if ignore is None else _seen(ignore),
-        entries={name.encode("latin-1"): _seen(flat) for name, *flat in entries},
+        ignore=ignore and Seen(ignore[0], Facts(*ignore[1:6]), *ignore[6:]),
+        names=names,
+        facts=facts,
+        details=details,
+        walked=struct.unpack(f"<{len(walked) // 4}I", walked),
+        secrets=dict(secrets),
+        files=files,
+        file_bytes=file_bytes,
         digest=digest,
         size=size,
     )
 
 
-def _seen(flat: list[Any]) -> Seen:
-    # `_make` because a scan of an unchanged tree spends a good part of its time here.
-    return Seen._make((flat[0], Facts._make(flat[1:6]), *flat[6:]))
+def _checksum(columns: tuple[Any, ...]) -> int:
+    """Return a checksum of a row: SQLite keeps none, and a flipped bit must not become a digest."""
+    return zlib.crc32(b"\0".join(map(_bytes_of, columns)))
+
+
+def _bytes_of(value: bytes | str | int) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()

@@ -174,6 +174,7 @@ class _Take:
             source_fd=root_fd,
             owner=self.owner,
             load=self.state.blobs.get,
+            contents=scan.contents,
             files=scan.totals.files,
             size=scan.totals.size,
         )

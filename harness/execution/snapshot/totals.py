@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import heapq
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from harness.errors import InputError, Issue
-from harness.execution.snapshot.read_file import MovedError
+from harness.execution.snapshot.row import OUT, Row
 from harness.execution.snapshot.stat_cache import Rows
 from harness.model.relpath import show
+
+_LARGEST_NAMED = 3
+
+Mark = tuple[int, int, int, int]
+"""How much had been gathered at a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,6 @@ class Totals:
         left_out: secret-looking files.
         issues: what may not enter.
         rows: every folder as it was seen.
-        largest: size and path of the three largest files.
     """
 
     max_bytes: int
@@ -45,33 +50,39 @@ class Totals:
     left_out: list[LeftOut] = field(default_factory=list)
     issues: list[Issue] = field(default_factory=list)
     rows: Rows = field(default_factory=dict)
-    largest: list[tuple[int, bytes]] = field(default_factory=list)
 
     def has_room(self, size: int) -> bool:
         """Tell whether a file of this size may be read."""
         return self.size + size <= self.max_bytes
 
-    def add_file(self, path: bytes, size: int) -> None:
+    def add_file(self, size: int) -> None:
         """Count a file."""
         self.files += 1
         self.size += size
-        if len(self.largest) < 3 or size > self.largest[-1][0]:  # noqa: PLR2004 - three, as promised
-            self.largest = sorted([*self.largest, (size, path)], reverse=True)[:3]
+
+    def add_row(self, path: bytes, row: Row) -> None:
+        """Count the files of a folder that is as it was."""
+        self.files += row.files
+        self.size += row.file_bytes
+        if row.secrets:
+            names = row.list_names()
+            above = path + b"/" if path else b""
+            self.left_out += [
+                LeftOut(above + names[place], reason) for place, reason in row.secrets.items()
+            ]
 
     def refuse(self, path: bytes, message: str) -> None:
         """Note something that may not enter."""
         self.issues.append(Issue(message=message, where=show(path), fix="exclude or remove it"))
 
-    @contextmanager
-    def rewinding(self) -> Iterator[None]:
-        """Forget what the block gathered when it ends with `MovedError`."""
-        mark = (self.files, self.size, self.largest, len(self.left_out), len(self.issues))
-        try:
-            yield
-        except MovedError:
-            self.files, self.size, self.largest = mark[:3]
-            del self.left_out[mark[3] :], self.issues[mark[4] :]
-            raise
+    def mark(self) -> Mark:
+        """Return how much is gathered, to `rewind` to."""
+        return (self.files, self.size, len(self.left_out), len(self.issues))
+
+    def rewind(self, mark: Mark) -> None:
+        """Forget what was gathered since a mark."""
+        self.files, self.size = mark[:2]
+        del self.left_out[mark[2] :], self.issues[mark[3] :]
 
     def check(self) -> None:
         """Refuse what was gathered when something in it may not enter.
@@ -84,7 +95,7 @@ class Totals:
             message = f"expected at most {self.max_bytes} bytes, got {self.size}"
             issues += [
                 Issue(message=f"has {size} bytes", where=show(path), fix="exclude it")
-                for size, path in self.largest
+                for size, path in heapq.nlargest(_LARGEST_NAMED, self._sizes())
             ]
         elif len(issues) == 1:
             message = str(issues[0])
@@ -97,3 +108,11 @@ class Totals:
             hint="exclude them in the recipe's inputs, or ignore them; nothing was written",
             issues=tuple(issues),
         )
+
+    def _sizes(self) -> Iterator[tuple[int, bytes]]:
+        """Yield size and path of every file that would enter."""
+        for folder, row in self.rows.items():
+            above = folder + b"/" if folder else b""
+            for name, seen in row.entries().items():
+                if stat.S_ISREG(seen.facts.mode) and seen.verdict not in OUT and not seen.secret:
+                    yield seen.facts.size, above + name

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import StateError, VerificationError
-from harness.execution.snapshot import layer_writer
+from harness.execution.snapshot import entry_reader, layer_writer
 from harness.execution.snapshot.layers import MAX_DEPTH
 from harness.execution.snapshot.read_file import read_once
 from harness.model.tree import walk
@@ -267,6 +267,7 @@ def test_a_path_that_is_no_file_is_not_opened(tree: ProjectTree) -> None:
 def test_a_file_that_changes_between_scan_and_copy_is_scanned_again(
     tree: ProjectTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(entry_reader, "KEPT_FILE", -1)
     changed: list[bytes] = []
 
     def change_once(name: bytes, *rest: Any, **options: Any) -> Any:

@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InputError, StateError
-from harness.execution.snapshot import read_file
+from harness.execution.snapshot import entry_reader, read_file
 from harness.execution.snapshot.totals import LeftOut
 from harness.model.relpath import MAX_DEPTH
-from harness.store.handles import open_file_at
-from tests.fakes.project_tree import ProjectTree
+from harness.store.handles import take_file_at
+from tests.fakes.project_tree import ProjectTree, content_of
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -207,7 +207,7 @@ def test_unreadable_files_are_all_named(tree: ProjectTree, monkeypatch: pytest.M
     def deny(*_: Any) -> Any:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(read_file, "open_file_at", deny)
+    monkeypatch.setattr(read_file, "take_file_at", deny)
     with pytest.raises(InputError) as caught:
         tree.take()
     assert [issue.where for issue in caught.value.issues] == ["a", "b"]
@@ -260,13 +260,13 @@ def test_a_huge_folder_enters(tree: ProjectTree) -> None:
 
 def count_opens(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     opened: list[bytes] = []
-    real = open_file_at
+    real = take_file_at
 
     def counting(name: bytes, folder_fd: int, expected: os.stat_result) -> Any:
         opened.append(name)
         return real(name, folder_fd, expected)
 
-    monkeypatch.setattr(read_file, "open_file_at", counting)
+    monkeypatch.setattr(read_file, "take_file_at", counting)
     return opened
 
 
@@ -280,7 +280,19 @@ def test_an_unchanged_tree_is_not_opened_again(
     assert opened == []
     tree.write({"a": "2"})
     assert tree.take().digest != first.digest
-    assert opened == [b"a", b"a"]  # hashed by the scan, then copied and hashed into the layer
+    assert opened == [b"a"]  # read once: the layer is written from what the scan hashed
+
+
+def test_what_is_too_large_to_keep_is_read_again_for_the_layer(
+    tree: ProjectTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry_reader, "KEPT_BYTES", 5)
+    monkeypatch.setattr(entry_reader, "KEPT_FILE", 3)
+    tree.write({"a": "1111", "b": "222", "c": "333", "d": "222"})
+    opened = count_opens(monkeypatch)
+    taken = tree.take()
+    assert opened == [b"a", b"b", b"c", b"d", b"a", b"c"]
+    assert content_of(tree.view(taken).layers[0]) == content_of(tree.root)
 
 
 def test_a_file_written_just_before_the_scan_is_not_trusted(tree: ProjectTree) -> None:
@@ -323,7 +335,7 @@ def test_a_file_that_never_rests_is_refused_by_name(
     tree: ProjectTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree.write({"busy.log": "1", "still": "1"})
-    real = open_file_at
+    real = take_file_at
 
     def touch_and_open(name: bytes, folder_fd: int, expected: os.stat_result) -> Any:
         if name == b"busy.log":
@@ -331,7 +343,7 @@ def test_a_file_that_never_rests_is_refused_by_name(
                 stream.write("x")
         return real(name, folder_fd, expected)
 
-    monkeypatch.setattr(read_file, "open_file_at", touch_and_open)
+    monkeypatch.setattr(read_file, "take_file_at", touch_and_open)
     with pytest.raises(InputError, match=r"busy\.log: keeps changing while it is read"):
         tree.take()
     assert tree.stored() == []

@@ -17,8 +17,11 @@ from harness.execution.engine.port import (
 from harness.execution.worker.protocol import END, GO, FrameReader, init_arguments
 from harness.execution.worker.workspace import make_workspace, overlay_options
 from harness.model.digest import digest_of
+from harness.model.recipe import Step
 from tests.fakes.bench import SMALL, Bench
 from tests.fakes.engine import FakeEngine, Out
+
+HELLO = Step(name="hello", argv=("echo", "hi"))
 
 
 def spec(bench: Bench, name: str, *, volume: str = "", run: str = "run-1") -> ContainerSpec:
@@ -26,7 +29,7 @@ def spec(bench: Bench, name: str, *, volume: str = "", run: str = "run-1") -> Co
         name=f"{bench.state}-{name}",
         image_id=bench.image,
         unset_env=(),
-        argv=init_arguments([("echo", "hi")], deadline_ms=9000, grace_ms=100, hold_ms=9000),
+        argv=init_arguments([HELLO], deadline_ms=9000, grace_ms=100, hold_ms=9000),
         env={"PATH": "/usr/bin:/bin"},
         uid=bench.uid,
         gid=bench.gid,

@@ -55,6 +55,47 @@ def test_a_missing_program_is_named_as_such(bench: Bench) -> None:
     assert ran.result.facts.steps[0].exec_errno == 2
 
 
+def test_a_step_with_an_allowed_exit_code_is_done_and_the_record_keeps_the_code(
+    bench: Bench,
+) -> None:
+    five = Scenario(code="import sys; sys.exit(5)", events=[Exit(5)], allowed_exits=(0, 5))
+    ran = bench.run(five, HELLO, five)
+    assert str(ran.outcome) == "passed"
+    assert [step.exit for step in ran.result.facts.steps] == [5, 0, 5]
+    assert ran.out == b"hello\n"
+
+
+def test_an_exit_code_that_is_not_in_the_list_fails_0_too(bench: Bench) -> None:
+    ran = bench.run(dataclasses.replace(HELLO, allowed_exits=(5,)), HELLO)
+    assert str(ran.outcome) == "failed(0)"
+    assert [step.index for step in ran.result.facts.steps] == [0]
+
+
+def test_a_step_beyond_its_timeout_ends_and_nothing_comes_after_it(bench: Bench) -> None:
+    ran = bench.run(HELLO, dataclasses.replace(FOREVER, timeout_ms=400), HELLO)
+    assert str(ran.outcome) == "timeout(step 2: scenario 2)"
+    assert ran.outcome.step == 1
+    assert [(step.exit, step.timed_out) for step in ran.result.facts.steps] == [
+        (0, False),
+        (None, True),
+    ]
+    assert ran.result.facts.steps[1].signal == 15
+    assert ran.out == b"hello\n"
+
+
+def test_a_step_that_ignores_term_ends_a_grace_after_its_timeout(bench: Bench) -> None:
+    started = time.monotonic()
+    ran = bench.run(dataclasses.replace(STUBBORN, timeout_ms=600))
+    assert str(ran.outcome) == "timeout(step 1: scenario 1)"
+    assert ran.result.facts.steps[0].signal == 9
+    assert time.monotonic() - started < 8
+
+
+def test_a_timeout_is_each_step_s_own(bench: Bench) -> None:
+    short = Scenario(code="import time; time.sleep(0.5)", events=[Sleep(0.5)], timeout_ms=2000)
+    assert str(bench.run(short, short).outcome) == "passed"
+
+
 @pytest.mark.fault("L003")
 def test_a_payload_that_ignores_term_ends_within_its_grace(bench: Bench) -> None:
     started = time.monotonic()

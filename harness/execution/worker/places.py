@@ -22,6 +22,7 @@ from harness.execution.worker.read_back import read_back
 from harness.execution.worker.watch import DiskWatch, FolderGauge, VolumeGauge
 from harness.execution.worker.workspace import SOURCE_DATE_EPOCH, Workspace, overlay_options
 from harness.model.seal import WORKSPACE
+from harness.model.tree import Node
 
 _ROOT = WORKSPACE.removeprefix("/").encode()
 
@@ -119,7 +120,7 @@ class CopyPlace:
         self._workspace, self._made = workspace, made
         self._owner = (operation.uid, operation.gid)
         self._carrier = ""
-        self._bytes = 0
+        self._sent: dict[bytes, Node] = {}
 
     def volume_options(self) -> Mapping[str, str]:
         """Return nothing: a plain folder of the engine's."""
@@ -145,7 +146,8 @@ class CopyPlace:
 
     def watch(self) -> DiskWatch:
         """Return a watch over the volume, by the engine's own count."""
-        gauge = VolumeGauge(self._engine, self._made.name, self._bytes)
+        size = sum(node.size for node in self._sent.values() if node.type != "folder")
+        gauge = VolumeGauge(self._engine, self._made.name, size)
         return DiskWatch(gauge, self._operation.limits.workspace_bytes)
 
     def collect(self, watch: DiskWatch) -> Collected:
@@ -156,6 +158,7 @@ class CopyPlace:
                 self._engine.stream_out(self._carrier, WORKSPACE),
                 root=_ROOT,
                 snapshot=self._operation.snapshot,
+                before=self._sent,
                 upper=self._workspace.upper,
                 owner=self._owner,
                 limit=self._operation.limits.workspace_bytes,
@@ -168,6 +171,5 @@ class CopyPlace:
         for content in self._operation.snapshot.contents():
             if stop.reason:
                 raise _StoppedError
-            if content.node.type != "folder":
-                self._bytes += content.node.size
+            self._sent[content.path] = content.node
             yield content

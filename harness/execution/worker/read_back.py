@@ -26,7 +26,7 @@ from harness.execution.worker.archive_reader import PIECE, ArchiveReader, Member
 from harness.execution.worker.workspace import NAME_COST
 from harness.model.digest import digest_of
 from harness.model.relpath import show
-from harness.model.tree import Node, look_up, walk
+from harness.model.tree import Node
 from harness.store.durable import link_at, state_error, write_all
 from harness.store.handles import git_mode, open_folder_path
 
@@ -65,6 +65,7 @@ def read_back(
     *,
     root: bytes,
     snapshot: SnapshotView,
+    before: Mapping[bytes, Node],
     upper: Path,
     owner: tuple[int, int],
     limit: int,
@@ -75,6 +76,7 @@ def read_back(
         archive: its bytes.
         root: name of the folder it is of.
         snapshot: what the workspace held at first.
+        before: all of that by path.
         upper: an empty folder of ours; gets what differs.
         owner: user and group id of the worker.
         limit: most bytes that may differ.
@@ -84,11 +86,12 @@ def read_back(
         EngineUnreachableError: the archive was cut.
         SandboxUnavailableError: the bytes are no such archive.
         StateError: the disk is full.
-        VerificationError: the snapshot is damaged.
+        VerificationError: a file of the snapshot is damaged.
     """
     try:
         with open_folder_path(upper) as top, FolderCursor(top, makes=True) as cursor:
-            work = _Work(ArchiveReader(archive, root), snapshot, cursor, owner, limit)
+            base = _Base(snapshot, before)
+            work = _Work(ArchiveReader(archive, root), base, cursor, owner, limit)
             try:
                 work.take_all()
                 gone = work.gone()
@@ -100,22 +103,30 @@ def read_back(
     return ReadBack(gone=gone or {}, size=work.size, complete=gone is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What the workspace held at first: the files, and all of it by path."""
+
+    snapshot: SnapshotView
+    nodes: Mapping[bytes, Node]
+
+
 class _Work:
     """One archive against one snapshot."""
 
     def __init__(
         self,
         reader: ArchiveReader,
-        snapshot: SnapshotView,
+        base: _Base,
         cursor: FolderCursor,
         owner: tuple[int, int],
         limit: int,
     ) -> None:
-        self._reader, self._snapshot, self._cursor = reader, snapshot, cursor
+        self._reader, self._base, self._cursor = reader, base, cursor
         # Root gives it all away first: nothing of root's may have a worker's setuid bit.
         self._owner = owner if os.geteuid() == 0 else None
         self._limit = limit
-        self._missing = dict(walk(snapshot.load, snapshot.digest))
+        self._missing = dict(base.nodes)
         self._kept: set[bytes] = {b""}
         self._modes: list[tuple[bytes, int]] = []
         self._names = 0
@@ -204,7 +215,7 @@ class _Work:
             data = b"".join(self._reader.content())
             return None if digest_of(data) == before.digest else (data,)
         same = 0
-        with self._snapshot.open(member.path) as old:
+        with self._base.snapshot.open(member.path) as old:
             for piece in self._reader.content():
                 if old.read(len(piece)) != piece:
                     return chain(self._start(member.path, same), (piece,), self._reader.content())
@@ -213,7 +224,7 @@ class _Work:
 
     def _start(self, path: bytes, size: int) -> Iterator[bytes]:
         """Yield the first bytes of a file of the snapshot."""
-        with self._snapshot.open(path) as old:
+        with self._base.snapshot.open(path) as old:
             while size:
                 piece = old.read(min(size, PIECE))
                 size -= len(piece)
@@ -241,12 +252,12 @@ class _Work:
             os.close(held)
 
     def _copy_up(self, member: Member) -> None:
-        node = look_up(self._snapshot.load, self._snapshot.digest, member.target)
+        node = self._base.nodes.get(member.target)
         if node is None or node.type == "folder":
             raise ContainmentError(f"workspace: {show(member.path)}: is a link to a folder")
         if node.type == "symlink":
             folder, name = self._place(member.target)
-            os.symlink(self._snapshot.load(node.digest), name, dir_fd=folder)
+            os.symlink(self._base.snapshot.load(node.digest), name, dir_fd=folder)
         else:
             self._charge(node.size)
             self._write(member.target, member.mode, self._start(member.target, node.size))

@@ -18,10 +18,11 @@ from pathlib import Path
 
 from harness.errors import EngineUnreachableError, ImageMissingError, SandboxUnavailableError
 from harness.execution.engine.copies import CarrierSpec
+from harness.execution.engine.ids import maps_ids, worker_ids
 from harness.execution.engine.port import LABEL_RUN, LABEL_STATE, Engine, EngineInfo, VolumeSpec
 from harness.execution.snapshot.contents import Content
 from harness.execution.worker.archive_writer import write_archive
-from harness.execution.worker.operation import Operation, Strategy
+from harness.execution.worker.operation import Asked, Operation, Strategy
 from harness.execution.worker.workspace import (
     SOURCE_DATE_EPOCH,
     Workspace,
@@ -39,6 +40,7 @@ SEEN = "the engine can lay an overlay over the state folder"
 UNSEEN = "the engine can't lay an overlay over the state folder"
 REMOTE = "the engine is reached over the network"
 MAPPED = "the engine maps user ids"
+TOO_LARGE = "engines take no user id as large as the caller's"
 ON_OVERLAY = "the state folder lies on an overlay file system"
 
 
@@ -70,12 +72,8 @@ def choose_strategy(engine: Engine, info: EngineInfo, operation: Operation) -> C
         ImageMissingError: the image is not there.
         StateError: the state folder can't be written.
     """
-    if info.os != "linux":
-        raise SandboxUnavailableError(
-            f"engine: expected one that runs Linux containers, got {info.os!r:.40}",
-            hint="switch it to Linux containers, or use another engine",
-        )
     asked = operation.asked
+    check_strategy(info, asked, operation.folder, (operation.uid, operation.gid))
     if asked.strategy == "copy":
         return Choice(strategy="copy", reason=f"the {asked.by} asks for it")
     obstacle = _find_obstacle(engine, info, operation)
@@ -83,24 +81,58 @@ def choose_strategy(engine: Engine, info: EngineInfo, operation: Operation) -> C
         reason = SEEN if asked.strategy == "auto" else f"the {asked.by} asks for it"
         return Choice(strategy="overlay", reason=reason)
     if asked.strategy == "overlay":
-        raise SandboxUnavailableError(
-            f"workspace: the {asked.by} asks for the overlay, but {obstacle}",
-            hint=f"choose `workspace: auto` or `copy` in the {asked.by}, then seal again",
-        )
+        raise _impossible(asked, obstacle)
     return Choice(strategy="copy", reason=obstacle)
+
+
+def check_strategy(info: EngineInfo, asked: Asked, folder: Path, owner: tuple[int, int]) -> None:
+    """Refuse what is known to be impossible without trying it.
+
+    Args:
+        info: what the engine says of itself.
+        asked: the strategy that was sealed.
+        folder: on the file system of the state folder.
+        owner: user and group id of the files.
+
+    Raises:
+        SandboxUnavailableError: not an engine for Linux, or the overlay was sealed and can't be.
+        StateError: the folder can't be looked at.
+    """
+    if info.os != "linux":
+        raise SandboxUnavailableError(
+            f"engine: expected one that runs Linux containers, got {info.os!r:.40}",
+            hint="switch it to Linux containers, or use another engine",
+        )
+    if asked.strategy == "overlay" and (obstacle := _known_obstacle(info, folder, owner)):
+        raise _impossible(asked, obstacle)
+
+
+def _impossible(asked: Asked, obstacle: str) -> SandboxUnavailableError:
+    return SandboxUnavailableError(
+        f"workspace: the {asked.by} asks for the overlay, but {obstacle}",
+        hint=f"choose `workspace: auto` or `copy` in the {asked.by}, then seal again",
+    )
+
+
+def _known_obstacle(info: EngineInfo, folder: Path, owner: tuple[int, int]) -> str:
+    """Return why there can't be an overlay, as far as facts tell; empty when they don't."""
+    if not info.local:
+        return REMOTE
+    if maps_ids(info):
+        return MAPPED
+    if worker_ids(info, *owner) != owner:
+        return TOO_LARGE
+    try:
+        return ON_OVERLAY if file_system(folder) == "overlay" else ""
+    except OSError as error:
+        raise state_error("look at the state folder", error) from error
 
 
 def _find_obstacle(engine: Engine, info: EngineInfo, operation: Operation) -> str:
     """Return why there can't be an overlay; empty when there can."""
-    if not info.local:
-        return REMOTE
-    if info.rootless or any(option.startswith("name=userns") for option in info.security_options):
-        return MAPPED
-    try:
-        if file_system(operation.folder) == "overlay":
-            return ON_OVERLAY
-    except OSError as error:
-        raise state_error("look at a run's folder", error) from error
+    known = _known_obstacle(info, operation.folder, (operation.uid, operation.gid))
+    if known:
+        return known
     mark = {"engine": info.engine_id, "version": info.version, "state": operation.state}
     if info.engine_id and _read_mark(operation.probed) == mark:
         return ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from harness.execution.engine.docker_images import DockerImageEngine
+from harness.execution.engine.docker_registry import DockerRegistryEngine
 from harness.execution.host.find import EngineAddress, find_engine
 from harness.flows.session import Host
 
 
-def open_engine(host: Host) -> DockerImageEngine:
+def open_engine(host: Host) -> DockerRegistryEngine:
     """Find the engine and open it.
 
     Raises:
@@ -18,6 +18,6 @@ def open_engine(host: Host) -> DockerImageEngine:
     return open_engine_at(find_engine(os.environ, host.state))
 
 
-def open_engine_at(address: EngineAddress) -> DockerImageEngine:
+def open_engine_at(address: EngineAddress) -> DockerRegistryEngine:
     """Open the engine at an address that answered."""
-    return DockerImageEngine(address.url, tls=address.tls)
+    return DockerRegistryEngine(address.url, tls=address.tls)

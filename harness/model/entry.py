@@ -28,6 +28,7 @@ EntryVerb = Literal[
     "apply",
     "undo",
     "build",
+    "add",
     "rotate",
     "renew",
     "restore",

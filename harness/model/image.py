@@ -14,6 +14,10 @@ from typing import Any
 from harness.errors import InputError
 from harness.model.digest import Digest, parse_digest
 
+LABEL_IMAGE = "harness.image"
+LABEL_DEFINITION = "harness.definition"
+"""Labels of every worker image: its name, and what it was made from."""
+
 IMAGE_NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 
 
@@ -25,7 +29,8 @@ class Image:
         name: what recipes call it.
         image_id: the engine's content id.
         platform: `linux/amd64` or `linux/arm64`.
-        definition: digest of the definition (all files of its folder) it was built from.
+        definition: digest of what it was made from: the files of its definition, or the content
+            and the init of an added image.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The fake engine with the other half: `port.ImageEngine` in memory.
+"""The fake engine with the other half: `registry.RegistryEngine` in memory.
 
 Images are loaded from real archives and named by the digest of their config, as by an engine with
 the classic store. A build container's program is a function from what was copied in to an exit
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from harness.errors import ImageMissingError
+from harness.errors import AcquisitionError, ImageMissingError
 from harness.execution.engine.port import (
     BuildSpec,
     Chunk,
@@ -22,6 +22,9 @@ from harness.execution.engine.port import (
     ImageInfo,
     Pause,
 )
+from harness.execution.engine.registry import RemoteImage
+from harness.execution.engine.spec import INIT_PATH
+from harness.execution.image.init_layer import INIT_FOLDER
 from harness.model.digest import Digest, digest_of
 from tests.fakes.engine import FakeConnection, FakeEngine
 
@@ -30,9 +33,9 @@ BuildProgram = Callable[[BuildSpec, Mapping[str, bytes]], tuple[int, Made]]
 
 
 def all_well(spec: BuildSpec, files: Mapping[str, bytes]) -> tuple[int, Made]:
-    """Succeed at once and make one file."""
-    del spec, files
-    return 0, {"out/usr/local/made": b"made"}
+    """Succeed at once and make one file; init says that it does not know its argument."""
+    del files
+    return 64 if spec.argv[0] == INIT_PATH else 0, {"out/usr/local/made": b"made"}
 
 
 @dataclass(slots=True)
@@ -65,10 +68,14 @@ class _Said(FakeConnection):
 
 
 class FakeImageEngine(FakeEngine):
-    """Implements `port.ImageEngine`.
+    """Implements `registry.RegistryEngine`.
 
     Args:
         program: what build containers run.
+
+    Attributes:
+        registry: what names mean at registries, `host/path:tag` or `host/path@digest`.
+        stored: archives that registries have, by manifest digest.
     """
 
     def __init__(self, program: BuildProgram = all_well) -> None:
@@ -77,10 +84,14 @@ class FakeImageEngine(FakeEngine):
         self.builds: dict[str, _Build] = {}
         self.archives: dict[Digest, bytes] = {}
         self.names: dict[str, Digest] = {}
+        self.registry: dict[str, RemoteImage] = {}
+        self.stored: dict[Digest, bytes] = {}
 
     def load_image(self, archive: Iterable[bytes]) -> None:
-        data = b"".join(archive)
         self._call("load_image")
+        self._load(b"".join(archive))
+
+    def _load(self, data: bytes) -> Digest:
         with tarfile.open(fileobj=io.BytesIO(data)) as tar:
             (entry,) = json.loads(_content(tar, "manifest.json"))
             raw = _content(tar, entry["Config"])
@@ -91,11 +102,12 @@ class FakeImageEngine(FakeEngine):
             image_id=image_id,
             os=config["os"],
             architecture=config["architecture"],
-            labels=config["config"]["Labels"],
+            labels=config.get("config", {}).get("Labels") or {},
             env=(),
             names=(),
             size=len(data),
         )
+        return image_id
 
     def save_image(self, image_id: Digest) -> Iterator[bytes]:
         self._call("save_image")
@@ -154,7 +166,9 @@ class FakeImageEngine(FakeEngine):
 
     def copy_out(self, container: str, path: str, *, limit: int) -> bytes:
         self._call("copy_out")
-        del path, limit
+        if path == f"/{INIT_FOLDER}":
+            return self._folder(self.builds[container].spec.image_id, INIT_FOLDER)
+        del limit
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w") as tar:
             for name, data in self.builds[container].made.items():
@@ -172,6 +186,45 @@ class FakeImageEngine(FakeEngine):
         self.images.pop(image_id, None)
         self.archives.pop(image_id, None)
         self.names = {name: held for name, held in self.names.items() if held != image_id}
+
+    def find_image(self, name: str) -> ImageInfo | None:
+        self._call("find_image")
+        return self.images.get(self.names.get(name, Digest(name)))
+
+    def resolve(self, name: str) -> RemoteImage:
+        self._call("resolve")
+        if name not in self.registry:
+            raise AcquisitionError(f"registry: {name}: manifest unknown")
+        return self.registry[name]
+
+    def pull(self, repository: str, digest: Digest, platform: str) -> None:
+        self._call("pull")
+        del platform
+        if digest not in self.stored:
+            raise AcquisitionError(f"registry: {repository}@{digest}: manifest unknown")
+        self.names[f"{repository}@{digest}"] = self._load(self.stored[digest])
+
+    def untag(self, name: str) -> None:
+        self._call("untag")
+        held = self.names.pop(name, None)
+        if held and held not in self.names.values():
+            self.remove_image(held)
+
+    def _folder(self, image_id: Digest, folder: str) -> bytes:
+        """Return a folder as the highest layer that has it shows it."""
+        out = io.BytesIO()
+        with tarfile.open(fileobj=io.BytesIO(self.archives[image_id])) as saved:
+            (entry,) = json.loads(_content(saved, "manifest.json"))
+            top = _content(saved, entry["Layers"][-1])
+        with (
+            tarfile.open(fileobj=io.BytesIO(top)) as layer,
+            tarfile.open(fileobj=out, mode="w") as shown,
+        ):
+            for member in layer.getmembers():
+                if member.name.split("/")[0] == folder and ".wh." not in member.name:
+                    content = layer.extractfile(member) if member.isreg() else None
+                    shown.addfile(member, content)
+        return out.getvalue()
 
     def list_images(self, label: str) -> tuple[ImageInfo, ...]:
         name, _, value = label.partition("=")

@@ -1,6 +1,6 @@
 """The Docker adapter's other half: `port.ImageEngine`, for building images.
 
-Rules: nothing here pulls or has a network; an image's id follows from its archive's bytes.
+Rules: nothing here pulls (`docker_registry` does) or has a network; an image's id follows from its archive's bytes.
 """
 
 from __future__ import annotations

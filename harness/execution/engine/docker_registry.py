@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from harness.errors import (
     AcquisitionError,
@@ -16,7 +15,6 @@ from harness.errors import (
     InputError,
 )
 from harness.execution.engine.docker_calls import GONE, RefusedError
-from harness.execution.engine.docker_engine import image_info
 from harness.execution.engine.docker_images import DockerImageEngine
 from harness.execution.engine.port import ImageInfo
 from harness.execution.engine.registry import RemoteImage

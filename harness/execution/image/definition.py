@@ -1,8 +1,8 @@
 """An image definition: the folder `images/NAME`, and what is baked into every image.
 
 Rule: the definition digest covers the name and bytes of every file that decides what a build
-makes: the definition's folder, init's sources and the program of build containers. Modes do not
-count, since an installer of wheels does not keep them.
+makes: the definition's folder, init's sources and, for an image with wheels, the program of build
+containers. Modes do not count, since an installer of wheels does not keep them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,41 @@ from harness.model.digest import Digest, digest_of
 from harness.model.image import parse_image_name
 from harness.model.tree import Node, folder_bytes, folder_node
 
-DEFINITION_KIND = "harness/image-definition/v2"
+DEFINITION_KIND = "harness/image-definition/v3"
 """To be raised when the same definition is built in another way than before, as `BASE_KIND` is."""
 DEFINITION_FILE = "image.yaml"
 INIT, BUILDER = "init", "builder"
 """Folders beside the definitions that are part of every one; no image can have these names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitSource:
+    """Where init's sources are.
+
+    Attributes:
+        file: its one source file.
+        digest: over its folder.
+    """
+
+    file: Path
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheels:
+    """What an image with wheels needs on top.
+
+    Attributes:
+        python_version: what they are chosen for.
+        requirements: each pinned, one line each.
+        pip: the wheel of the pip that installs them, in the same way.
+        installer: the program that build containers run.
+    """
+
+    python_version: str
+    requirements: tuple[str, ...]
+    pip: tuple[str, ...]
+    installer: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,22 +65,16 @@ class ImageDefinition:
     Attributes:
         name: what recipes call the image.
         file: what its `image.yaml` says.
-        requirements: its wheels, each pinned, one line each.
-        pip: the wheel of the pip that installs them, in the same way.
-        init: init's one source file.
-        installer: the program that build containers run.
+        wheels: what is installed into it, and by what; None for an image without wheels.
+        init: init's sources.
         digest: over all of them.
-        init_digest: over init's sources alone.
     """
 
     name: str
     file: DefinitionFile
-    requirements: tuple[str, ...]
-    pip: tuple[str, ...]
-    init: Path
-    installer: Path
+    wheels: Wheels | None
+    init: InitSource
     digest: Digest
-    init_digest: Digest
 
 
 def list_definitions(images: Path) -> tuple[str, ...]:
@@ -73,24 +97,34 @@ def load_definition(images: Path, name: str) -> ImageDefinition:
         known = ", ".join(list_definitions(images)) or "none"
         raise InputError(f"image {name}: has no definition", hint=f"there are: {known}")
     file = read_definition_file(_read(folder / DEFINITION_FILE), f"{name}/{DEFINITION_FILE}")
-    init, builder = _folder_digest(images / INIT), _folder_digest(images / BUILDER)
+    init = load_init(images)
     members = {
         "_type": DEFINITION_KIND,
         "name": name,
         "definition": _folder_digest(folder),
-        "init": init,
-        "builder": builder,
+        "init": init.digest,
     }
+    wheels = None
+    if file.python:
+        members["builder"] = _folder_digest(images / BUILDER)
+        wheels = Wheels(
+            python_version=file.python.version,
+            requirements=_read_lock(folder / file.python.requirements),
+            pip=_read_lock(images / BUILDER / "pip.lock"),
+            installer=images / BUILDER / "install.py",
+        )
     return ImageDefinition(
-        name=name,
-        file=file,
-        requirements=_read_lock(folder / file.requirements),
-        pip=_read_lock(images / BUILDER / "pip.lock"),
-        init=images / INIT / "init.c",
-        installer=images / BUILDER / "install.py",
-        digest=digest_of(canonical_bytes(members)),
-        init_digest=init,
+        name=name, file=file, wheels=wheels, init=init, digest=digest_of(canonical_bytes(members))
     )
+
+
+def load_init(images: Path) -> InitSource:
+    """Return init's sources, which every image gets.
+
+    Raises:
+        InputError: they can't be read.
+    """
+    return InitSource(file=images / INIT / "init.c", digest=_folder_digest(images / INIT))
 
 
 def _read_lock(path: Path) -> tuple[str, ...]:

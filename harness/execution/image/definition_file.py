@@ -1,5 +1,7 @@
 """What an image definition says: `image.yaml` and the requirements beside it, read strictly.
 
+Nothing in it assumes a language: `python` is for images that get wheels.
+
 Rule: every requirement is pinned by version and SHA-256. Options, links and paths are refused, so
 that a definition can't name another source of packages. pip never sees the file itself, only the
 lines that were read here, so that no spelling can mean one thing to us and another to pip.
@@ -12,10 +14,10 @@ from dataclasses import dataclass
 
 from harness.errors import InputError, Issue
 from harness.model.files.fields import child, text, texts
-from harness.model.files.file_schemas import Schema
 from harness.model.files.file_shape import check_shape
 from harness.model.files.mistakes import Mistakes
-from harness.model.files.strict_yaml import parse_yaml
+from harness.model.files.schema_parts import Schema
+from harness.model.files.strict_yaml import Node, parse_yaml
 
 _ARGUMENT: Schema = {"type": "string", "minLength": 1, "maxLength": 4096}
 _BASE: Schema = {
@@ -68,7 +70,7 @@ _PYTHON: Schema = {
 IMAGE: Schema = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["version", "description", "base", "python", "check"],
+    "required": ["version", "description", "base", "check"],
     "properties": {
         "version": {"type": "integer", "description": "Version of this format.", "const": 1},
         "description": {
@@ -97,23 +99,34 @@ _REQUIREMENT = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PythonPart:
+    """The wheels of an image.
+
+    Attributes:
+        version: `3.11` say: what the wheels are chosen for.
+        requirements: name of the requirements file beside `image.yaml`.
+    """
+
+    version: str
+    requirements: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionFile:
     """What `image.yaml` says.
 
     Attributes:
         description: one line for people.
         suite: the Debian release of the base.
-        packages: Debian packages on top of `minbase`.
-        python_version: `3.11` say: what the wheels are chosen for.
-        requirements: name of the requirements file beside it.
+        packages: Debian packages on top of the smallest system.
+        python: its wheels; None for an image without.
         check: argv run in the finished image, offline; exit 0 means usable.
     """
 
     description: str
     suite: str
     packages: tuple[str, ...]
-    python_version: str
-    requirements: str
+    python: PythonPart | None
     check: tuple[str, ...]
 
 
@@ -134,9 +147,17 @@ def read_definition_file(data: bytes, file: str) -> DefinitionFile:
         description=text(child(root, "description")),
         suite=text(child(root, "base", "suite")),
         packages=tuple(name for name, _ in texts(child(root, "base", "packages"))),
-        python_version=text(child(root, "python", "version")),
-        requirements=text(child(root, "python", "requirements")),
+        python=_read_python(root),
         check=tuple(argument for argument, _ in texts(child(root, "check"))),
+    )
+
+
+def _read_python(root: Node | None) -> PythonPart | None:
+    if child(root, "python") is None:
+        return None
+    return PythonPart(
+        version=text(child(root, "python", "version")),
+        requirements=text(child(root, "python", "requirements")),
     )
 
 

@@ -1,4 +1,4 @@
-"""Is an image still what was locked? The engine's answer, then, on request, every byte.
+"""Is an image still what was locked? The engine's answer, then, on request, every byte and init.
 
 Names play no part: an image that was retagged, or lost its tag, is found by its content id.
 """
@@ -13,14 +13,20 @@ from dataclasses import dataclass
 
 from harness.errors import ImageMissingError, InputError, VerificationError
 from harness.execution.engine.port import Engine, ImageEngine, ImageInfo
+from harness.execution.image.init_layer import INIT_FOLDER, MAX_INIT, init_inside
 from harness.execution.image.lock import LockedImage
+from harness.execution.image.offline import look_inside
+from harness.execution.image.pieces import PieceStream
+from harness.execution.image.room import BUSY
 from harness.model.canonical import parse_json
-from harness.model.digest import PREFIX, digest_of
-from harness.model.image import Image
+from harness.model.digest import PREFIX, Digest, digest_of
+from harness.model.image import LABEL_DEFINITION, LABEL_IMAGE, Image
+from harness.store.lock import hold_lock
+from harness.store.state import StateFolder
 
-LABEL_IMAGE = "harness.image"
-LABEL_DEFINITION = "harness.definition"
 MAX_CONFIG = 4 * 1024 * 1024
+LOOK_SECONDS = 60
+"""How long a look into an image waits for a build that is at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,10 @@ def check_image(engine: Engine, image: Image) -> ImageInfo:
 def hash_image(engine: ImageEngine, image: Image) -> int:
     """Hash everything the engine holds of an image, config and layers, against its id.
 
+    Args:
+        engine: has it.
+        image: as it is locked.
+
     Returns:
         The number of bytes in its layers.
 
@@ -100,6 +110,41 @@ def hash_image(engine: ImageEngine, image: Image) -> int:
     return sum(saved.sizes[digest] for digest in expected)
 
 
+def find_init(engine: ImageEngine, image: Image, state: StateFolder) -> Digest:
+    """Return the digest of the init that a worker of an image would get; nothing is started.
+
+    Raises:
+        ImageMissingError: the image is not there.
+        VerificationError: at init's place is something else than one program in a folder.
+        SandboxUnavailableError: the engine does not answer, or refuses.
+        StateError: a build is at work on this state folder.
+    """
+    with hold_lock(state.images / "lock", wait_seconds=LOOK_SECONDS, busy=BUSY):
+        archive = look_inside(engine, image.image_id, INIT_FOLDER, limit=MAX_INIT, state=state)
+    return init_inside(archive, f"image {image.name}")
+
+
+def check_locked_init(engine: ImageEngine, locked: LockedImage, state: StateFolder) -> Digest:
+    """Check that an image has the init that was put in when it was locked.
+
+    Returns:
+        Its digest.
+
+    Raises:
+        ImageMissingError: the image is not there.
+        VerificationError: it has another init.
+        SandboxUnavailableError: the engine does not answer, or refuses.
+        StateError: a build is at work on this state folder.
+    """
+    found = find_init(engine, locked.image, state)
+    if locked.init not in (None, found):
+        raise VerificationError(
+            f"image {locked.image.name}: init: expected {locked.init}, got {found}",
+            hint="build or add the image again, and find out who changed it",
+        )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Saved:
     """What an archive holds, by digest: small files whole, and the size of every file."""
@@ -112,7 +157,7 @@ def _read_archive(chunks: Iterator[bytes], name: str) -> _Saved:
     """Hash each file of a `docker save` archive, whatever its layout calls it."""
     saved = _Saved({}, {})
     try:
-        with tarfile.open(fileobj=io.BufferedReader(_Chunks(chunks)), mode="r|") as archive:
+        with tarfile.open(fileobj=io.BufferedReader(PieceStream(chunks)), mode="r|") as archive:
             for member in archive:
                 stream = archive.extractfile(member) if member.isreg() else None
                 if stream is None:
@@ -127,29 +172,6 @@ def _read_archive(chunks: Iterator[bytes], name: str) -> _Saved:
     except (tarfile.TarError, EOFError) as error:
         raise VerificationError(f"image {name}: the engine's archive can't be read") from error
     return saved
-
-
-class _Chunks(io.RawIOBase):
-    """Pieces of bytes as a file object."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        super().__init__()
-        self._chunks = chunks
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        while not self._rest:
-            piece = next(self._chunks, None)
-            if piece is None:
-                return 0
-            self._rest = piece
-        taken, self._rest = self._rest[: len(view)], self._rest[len(view) :]
-        view[: len(taken)] = taken
-        return len(taken)
 
 
 def _info_or_none(engine: Engine, image: Image) -> ImageInfo | None:

@@ -5,14 +5,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SandboxUnavailableError
-from harness.execution.image.base import (
-    FREE_BYTES,
-    BaseSpec,
-    check_host,
-    debootstrap_argv,
-    without_dates,
-)
+from harness.execution.image.base import BaseSpec, without_dates
 from harness.execution.image.dependencies import download_argv
+from harness.execution.image.minimal import MinimalSpec, debootstrap_argv
+from harness.execution.image.workshop import FREE_BYTES, check_host, in_root
 from harness.model.digest import digest_of
 
 SPEC = BaseSpec(
@@ -21,11 +17,24 @@ SPEC = BaseSpec(
 
 
 def test_debootstrap_checks_signatures_in_namespaces_that_die_with_us() -> None:
-    argv = debootstrap_argv(SPEC, Path("/t"), "")
+    argv = debootstrap_argv(minimal(), Path("/t"))
     assert argv[:3] == ("setpriv", "--pdeathsig", "KILL")
     assert {"unshare", "--mount", "--pid", "--kill-child", "--force-check-gpg"} <= set(argv)
-    assert argv[-3:] == ("--include=git,python3", "bookworm", "/t")
-    assert debootstrap_argv(SPEC, Path("/t"), "file:///mirror")[-1] == "file:///mirror"
+    assert argv[-2:] == ("bookworm", "/t")
+    assert debootstrap_argv(minimal("file:///mirror"), Path("/t"))[-1] == "file:///mirror"
+
+
+def minimal(mirror: str = "") -> MinimalSpec:
+    return MinimalSpec(suite="bookworm", architecture="amd64", mirror=mirror)
+
+
+def test_a_program_in_a_tree_has_no_network_unless_it_is_to_fetch() -> None:
+    assert "--net" in in_root(Path("/t"), ("gcc",))
+    assert "--net" not in in_root(Path("/t"), ("apt-get",), network=True)
+
+
+def test_a_system_of_another_mirror_is_another_one() -> None:
+    assert minimal().key != minimal("file:///mirror").key
 
 
 def test_everything_that_decides_a_base_is_in_its_key() -> None:
@@ -47,7 +56,7 @@ def test_a_plain_user_is_told_what_to_ask_for() -> None:
 
 
 def test_missing_programs_are_named_by_their_packages() -> None:
-    there = {"setpriv", "unshare"}
+    there = {"setpriv", "unshare", "tar"}
     with pytest.raises(SandboxUnavailableError, match="missing on this host: debootstrap, gpgv"):
         check_host(uid=0, find=lambda name: name if name in there else None, free=FREE_BYTES)
 

@@ -16,17 +16,20 @@ from harness.errors import (
 from harness.execution.engine.port import BuildSpec
 from harness.execution.image import build as build_module
 from harness.execution.image.base import BaseSpec
-from harness.execution.image.base_cache import store_layer
 from harness.execution.image.build import ImageBuild, build_image
+from harness.execution.image.cache import store_layer
 from harness.execution.image.definition import load_definition
+from harness.execution.image.layer import write_tree_layer
 from harness.execution.image.lock import read_lock, resolve_image
 from harness.execution.image.verify import check_image, hash_image, list_images
+from harness.model.digest import digest_of
 from harness.store.lock import hold_lock
 from harness.store.resources import find_resources
 from harness.store.state import StateFolder, open_state
 from tests.fakes.engine import FAKE_IMAGE
 from tests.fakes.image_engine import FakeImageEngine, Made, all_well
 
+INIT = b"init"
 NOW = "2026-01-31T12:00:00.000Z"
 
 
@@ -45,12 +48,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
         suite=definition.file.suite,
         packages=definition.file.packages,
         architecture="amd64",
-        init=definition.init_digest,
+        init=digest_of(INIT),
     )
     tree = tmp_path / "tree"
     (tree / "usr").mkdir(parents=True)
     (tree / "usr" / "file").write_text("base")
-    store_layer(state, spec.key, tree)
+    store_layer(state, "base", spec.key, lambda sink: write_tree_layer(tree, sink))
+    monkeypatch.setattr(build_module, "init_binary", lambda *_, **__: INIT)
     monkeypatch.setattr(build_module, "download_wheels", download)
     return state
 

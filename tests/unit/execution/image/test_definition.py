@@ -19,6 +19,12 @@ check: [python3, --version]
 """,
     "python/requirements.lock": LOCK,
     "init/init.c": "int main(void) { return 0; }\n",
+    "bare/image.yaml": """\
+version: 1
+description: no Python
+base: {suite: bookworm, packages: [make]}
+check: [make, --version]
+""",
     "builder/install.py": "print()\n",
     "builder/pip.lock": LOCK,
 }
@@ -44,14 +50,28 @@ def test_the_digest_does_not_depend_on_place_modes_or_byte_code(
     assert load_definition(moved, "python").digest == before
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"bare/image.yaml"}))
 def test_every_file_is_part_of_the_digest(images: Path, name: str) -> None:
     before = load_definition(images, "python")
     path = images / name
     path.write_text(f"{path.read_text()}# more\n")
     after = load_definition(images, "python")
     assert after.digest != before.digest
-    assert (after.init_digest != before.init_digest) == name.startswith("init/")
+    assert (after.init.digest != before.init.digest) == name.startswith("init/")
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("bare/image.yaml", True), ("init/init.c", True), ("builder/install.py", False)],
+)
+def test_an_image_without_wheels_has_nothing_of_python(
+    images: Path, name: str, counts: bool
+) -> None:
+    before = load_definition(images, "bare")
+    assert before.wheels is None
+    path = images / name
+    path.write_text(f"{path.read_text()}# more\n")
+    assert (load_definition(images, "bare").digest != before.digest) is counts
 
 
 def test_a_symlink_is_refused_without_being_followed(images: Path) -> None:
@@ -66,7 +86,7 @@ def test_what_has_no_definition_is_refused_and_the_known_ones_are_named(
 ) -> None:
     with pytest.raises(InputError, match="has no definition") as caught:
         load_definition(images, name)
-    assert caught.value.hint == "there are: python"
+    assert caught.value.hint == "there are: bare, python"
 
 
 @pytest.mark.parametrize("name", ["../python", "Python", "python:latest", ""])
@@ -77,8 +97,9 @@ def test_a_name_is_only_a_name(images: Path, name: str) -> None:
 
 def test_the_definitions_that_come_with_the_package_are_sound() -> None:
     images = find_resources("images")
-    assert list_definitions(images) == ("python",)
-    definition = load_definition(images, "python")
-    names = {line.split("==")[0] for line in definition.requirements}
-    assert {"pytest", "ruff"} <= names
-    assert [line.split("==")[0] for line in definition.pip] == ["pip"]
+    assert list_definitions(images) == ("nodec", "python")
+    wheels = load_definition(images, "python").wheels
+    assert wheels
+    assert {"pytest", "ruff"} <= {line.split("==")[0] for line in wheels.requirements}
+    assert [line.split("==")[0] for line in wheels.pip] == ["pip"]
+    assert load_definition(images, "nodec").wheels is None

@@ -5,8 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import HarnessError, InputError
-from harness.execution.image.definition_file import IMAGE, read_definition_file, read_requirements
-from harness.model.files.file_schemas import Schema
+from harness.execution.image.definition_file import (
+    IMAGE,
+    PythonPart,
+    read_definition_file,
+    read_requirements,
+)
+from harness.model.files.schema_parts import Schema
 from harness.store.resources import find_resources
 
 GOOD = b"""\
@@ -27,9 +32,13 @@ def test_a_good_file_is_read_whole() -> None:
     file = read_definition_file(GOOD, "image.yaml")
     assert file.suite == "bookworm"
     assert file.packages == ("python3", "git")
-    assert file.python_version == "3.11"
-    assert file.requirements == "requirements.lock"
+    assert file.python == PythonPart(version="3.11", requirements="requirements.lock")
     assert file.check == ("python3", "--version")
+
+
+def test_a_definition_needs_no_python() -> None:
+    part = b'python:\n  version: "3.11"\n  requirements: requirements.lock\n'
+    assert read_definition_file(GOOD.replace(part, b""), "image.yaml").python is None
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ _STEP = members(
         "signal": or_null(whole("Number of the signal that ended it.")),
         "execErrno": whole("errno when its program could not be started, else 0."),
         "durationMs": whole("How long it took, in milliseconds."),
+        "timedOut": flag("It reached its own timeout and was told to end."),
     },
 )
 
@@ -113,6 +114,7 @@ RECORD = members(
         "usage": _USAGE,
         "workspace": word("The strategy used.", "overlay", "copy"),
         "workspaceReason": text("Why that one; empty in a record of the first version."),
+        "hint": text("What may help a recipe that failed; often empty."),
         "engine": text("Version of the engine."),
     },
 )

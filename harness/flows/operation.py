@@ -32,7 +32,7 @@ from harness.model.limits import Limits
 from harness.model.outcome import Outcome
 from harness.model.plan import Plan
 from harness.model.quarantine_record import QuarantineRecord
-from harness.model.recipe import Output
+from harness.model.recipe import sealed_outputs
 from harness.model.run_record import RunRecord
 from harness.store.durable import remove_folder, state_error
 
@@ -218,7 +218,7 @@ def _import(
             read_base=view.open,
             rules=ImportRules(
                 writable=seal.recipe["writable"],
-                outputs=[Output(**output) for output in seal.recipe["outputs"]],
+                outputs=sealed_outputs(seal.recipe),
                 is_ignored=ignored.is_ignored,
             ),
             blobs=run.session.blobs,

@@ -45,7 +45,7 @@ def make_record(
     facts = result.facts
     if imported is not None:
         report = read_reports(operation.seal.recipe["outputs"], imported.artifacts, blobs)
-        facts = with_checks(facts, report)
+        facts = with_checks(replace(facts, output_problem=_told(imported.too_large)), report)
     else:
         report = None
     if trouble is not None and not facts.stop_reason:
@@ -72,6 +72,12 @@ def make_record(
         workspace_reason=result.workspace_reason,
         engine=result.engine,
     )
+
+
+def _told(problems: tuple[str, ...]) -> str:
+    """Return the first problem, and how many more there are."""
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{problems[0]}{more}" if problems else ""
 
 
 def load_record(session: Session, run: RunSummary, operation: OperationRun) -> RunRecord:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from harness.model.recipe import PASSING, Step
+
 OutcomeKind = Literal[
     "passed",
     "failed",
@@ -112,6 +114,7 @@ class StepReport:
         signal: number of the signal that ended it.
         exec_errno: errno of the failed execve, else 0.
         duration_ms: on init's monotonic clock.
+        timed_out: it reached its timeout and was told to end, however it then ended.
     """
 
     index: int
@@ -119,6 +122,7 @@ class StepReport:
     signal: int | None
     exec_errno: int
     duration_ms: int
+    timed_out: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON members."""
@@ -128,6 +132,7 @@ class StepReport:
             "signal": self.signal,
             "execErrno": self.exec_errno,
             "durationMs": self.duration_ms,
+            "timedOut": self.timed_out,
         }
 
 
@@ -136,7 +141,7 @@ class Facts:
     """All that the host saw of one run, before any judgement.
 
     Attributes:
-        steps_planned: number of steps of the recipe.
+        planned: the steps of the recipe.
         steps: reports of init, in order.
         finished: init said that it was done and held.
         stop_reason: why the host itself ended it: `` (did not), wall, idle, output, disk,
@@ -148,9 +153,10 @@ class Facts:
         checks_run: checks counted in the test report; None without a report.
         checks_failed: checks that failed in it.
         report_problem: why a declared report can't be counted; empty when it can.
+        output_problem: why a declared output is not kept although it is there; empty when it is.
     """
 
-    steps_planned: int
+    planned: tuple[Step, ...]
     steps: tuple[StepReport, ...]
     finished: bool
     stop_reason: str = ""
@@ -161,6 +167,7 @@ class Facts:
     checks_run: int | None = None
     checks_failed: int = 0
     report_problem: str = ""
+    output_problem: str = ""
 
 
 _STOPS: Mapping[str, OutcomeKind] = {
@@ -174,7 +181,7 @@ _STOPS: Mapping[str, OutcomeKind] = {
 
 
 def classify_outcome(facts: Facts) -> Outcome:
-    """Decide the outcome. Never raises, never `passed` unless every step ran and exited 0.
+    """Decide the outcome. Never raises, never `passed` unless every step ran and ended as allowed.
 
     The first rule that knows the answer decides: what the host itself did, then the memory
     cgroup, then what surrounded the run, then the payload's own status, then whether anything
@@ -192,8 +199,17 @@ def _at(facts: Facts) -> int | None:
     return facts.steps[-1].index if facts.steps else None
 
 
-def _is_clean(step: StepReport) -> bool:
-    return step.exit == 0 and step.signal is None and not step.exec_errno
+def _is_clean(facts: Facts, step: StepReport) -> bool:
+    """Tell whether a step ended by itself, with an exit code that its recipe allows."""
+    known = step.index < len(facts.planned)
+    allowed = facts.planned[step.index].allowed_exits if known else PASSING
+    return step.exit in allowed and not (step.exec_errno or step.timed_out)
+
+
+def _name(facts: Facts, index: int) -> str:
+    """Return what a cause calls a step: its number, from 1, and its name."""
+    name = facts.planned[index].name if index < len(facts.planned) else ""
+    return f"step {index + 1}: {name}" if name else f"step {index + 1}"
 
 
 def _by_host(facts: Facts) -> Outcome | None:
@@ -203,12 +219,15 @@ def _by_host(facts: Facts) -> Outcome | None:
         return Outcome(kind=_STOPS[reason], step=_at(facts), cause=cause)
     if facts.outer_deadline:
         return Outcome(kind="timeout", step=_at(facts), cause="outer deadline")
+    if facts.steps and facts.steps[-1].timed_out:
+        index = facts.steps[-1].index
+        return Outcome(kind="timeout", step=index, cause=_name(facts, index))
     return None
 
 
 def _by_memory(facts: Facts) -> Outcome | None:
     """A kill for memory counts when the run did not survive it."""
-    survived = facts.finished and bool(facts.steps) and _is_clean(facts.steps[-1])
+    survived = facts.finished and bool(facts.steps) and _is_clean(facts, facts.steps[-1])
     if (facts.oom_kills or facts.engine_oom) and not survived:
         return Outcome(kind="oom", step=_at(facts))
     return None
@@ -230,17 +249,17 @@ def _by_payload(facts: Facts) -> Outcome | None:
         return Outcome(kind="failed", step=last.index, code=last.exit, cause=cause)
     if last.signal is not None:
         return Outcome(kind="signalled", step=last.index, code=last.signal)
-    if last.exit != 0:
+    if not _is_clean(facts, last):
         return Outcome(kind="failed", step=last.index, code=last.exit)
-    in_order = [step.index for step in facts.steps] == list(range(facts.steps_planned))
-    if not in_order or not all(_is_clean(step) for step in facts.steps):
+    in_order = [step.index for step in facts.steps] == list(range(len(facts.planned)))
+    if not in_order or not all(_is_clean(facts, step) for step in facts.steps):
         cause = "steps are missing from the report"
         return Outcome(kind="infra-failure", step=last.index, cause=cause)
     return None
 
 
 def _by_checks(facts: Facts) -> Outcome | None:
-    cause = facts.report_problem
+    cause = facts.output_problem or facts.report_problem
     if not cause and facts.checks_run == 0:
         cause = "nothing was checked"
     if not cause and facts.checks_failed:

@@ -1,7 +1,8 @@
 """A run record: what happened in one operation of a run, observed and never requested.
 
-v2 added the operation, why its workspace strategy was chosen, and the type of an artifact. A record
-keeps the version it was written in, so that its digest never changes.
+v2 added the operation, why its workspace strategy was chosen, the type of an artifact, and whether
+a step reached its timeout. A record keeps the version it was written in, so that its digest never
+changes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,12 @@ from harness.model.outcome import Outcome, StepReport, parse_outcome
 
 RUN_KIND = "harness/run-record/v2"
 RUN_KIND_V1 = "harness/run-record/v1"
+
+RENAME_HINT = (
+    "if a step renames a folder of the project, that fails here with EXDEV; "
+    "`workspace: copy` in the recipe allows it"
+)
+"""Nothing on this side can see whether that was it, so each failure on the overlay says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +132,23 @@ class RunRecord:
     engine: str
     kind: str = RUN_KIND
 
+    @property
+    def hint(self) -> str:
+        """Return what may help a recipe that failed; empty when there is nothing to say."""
+        is_it = self.outcome.kind == "failed" and self.workspace == "overlay"
+        return RENAME_HINT if is_it else ""
+
     def to_bytes(self) -> bytes:
         """Return the canonical bytes."""
         artifacts = [artifact.to_json() for artifact in self.artifacts]
+        steps = [step.to_json() for step in self.steps]
         added = {"operation": self.operation, "workspaceReason": self.workspace_reason}
         if self.kind == RUN_KIND_V1:
             added = {}
             for artifact in artifacts:
                 del artifact["type"]
+            for step in steps:
+                del step["timedOut"]
         return canonical_bytes(
             {
                 "_type": self.kind,
@@ -143,7 +159,7 @@ class RunRecord:
                 "outcome": self.outcome.to_json(),
                 "started": self.started,
                 "finished": self.finished,
-                "steps": [step.to_json() for step in self.steps],
+                "steps": steps,
                 "stdout": self.stdout.to_json(),
                 "stderr": self.stderr.to_json(),
                 "checks": dict(self.checks),
@@ -185,6 +201,7 @@ def parse_run_record(data: bytes) -> RunRecord:
                     signal=step["signal"],
                     exec_errno=step["execErrno"],
                     duration_ms=step["durationMs"],
+                    timed_out=False if is_old else step["timedOut"],
                 )
                 for step in value["steps"]
             ),

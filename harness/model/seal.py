@@ -2,6 +2,10 @@
 
 It holds recipe, parameters, snapshot, image id and isolation, and nothing of the host, the user or
 the time: the same inputs give the same seal on any machine.
+
+v2 added the cell of a matrix, step timeouts, allowed exit codes, and types and sizes of outputs to
+the recipe, and the limit `artifact`. `harness.model.recipe` reads the recipe of either version. A
+seal keeps the version it was written in, so that its hash never changes.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ from harness.model.canonical import canonical_bytes, parse_canonical
 from harness.model.digest import Digest, digest_of, parse_digest
 from harness.model.image import Image, parse_image
 
-SEAL_KIND = "harness/seal/v1"
+SEAL_KIND = "harness/seal/v2"
+SEAL_KIND_V1 = "harness/seal/v1"
 
 FIXED_ENV: Mapping[str, str] = {
     "HOME": "/home/worker",
@@ -46,6 +51,7 @@ class Seal:
         image: name, content id, platform.
         isolation: `Isolation.to_json()` with the recipe's effective limits.
         env: the whole environment of a step.
+        kind: the version it was written in.
     """
 
     recipe: Mapping[str, Any]
@@ -53,12 +59,13 @@ class Seal:
     image: Image
     isolation: Mapping[str, Any]
     env: Mapping[str, str]
+    kind: str = SEAL_KIND
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes; their digest is the seal."""
         return canonical_bytes(
             {
-                "_type": SEAL_KIND,
+                "_type": self.kind,
                 "recipe": dict(self.recipe),
                 "snapshot": self.snapshot,
                 "image": self.image.to_json(),
@@ -75,12 +82,12 @@ class Seal:
 
 
 def parse_seal(data: bytes) -> Seal:
-    """Read a seal.
+    """Read a seal of any version.
 
     Raises:
         InputError: not canonical or malformed.
     """
-    value = parse_canonical(data, SEAL_KIND)
+    value = parse_canonical(data, SEAL_KIND, SEAL_KIND_V1)
     try:
         seal = Seal(
             recipe=value["recipe"],
@@ -88,6 +95,7 @@ def parse_seal(data: bytes) -> Seal:
             image=parse_image(value["image"]),
             isolation=value["isolation"],
             env=value["env"],
+            kind=value["_type"],
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"seal: malformed: {error}") from error

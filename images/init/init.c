@@ -2,7 +2,11 @@
  * init: pid 1 of every worker. Starts the payload's steps in order, ends every process when a step
  * ends, reports facts to the controller, and holds until the controller has read the cgroup.
  *
- *   init --deadline-ms N --grace-ms N --hold-ms N [--step ARGC ARG...]...
+ *   init --deadline-ms N --grace-ms N --hold-ms N
+ *        [[--timeout-ms N] [--exits N,N...] --step ARGC ARG...]...
+ *
+ * --timeout-ms and --exits are about the step after them: how long it may take before it gets
+ * SIGTERM and, after the grace, SIGKILL; and after which exit codes (0 without it) the next starts.
  *
  * Compiled while an image is built, with no dependency, and baked in as /.harness/init:
  *   gcc -std=gnu11 -static -Os -Wall -Wextra -Werror -o init init.c
@@ -14,6 +18,8 @@
  * stdout: frames to the controller, one type byte, a big-endian u32 length, that many bytes.
  *   R ready, waiting for go        S step started (index)      T outer deadline hit
  *   O E bytes of the payload       X step ended (JSON)         F finished and holding
+ * X: {"index":0,"exit":0,"signal":null,"execErrno":0,"durationMs":7}, exit or signal being null; a
+ * step that reached its timeout has "timedOut":true as its last member, and is the last step.
  *
  * Rules:
  *   - Undumpable, so that a payload of the same uid can't read or write it through /proc or ptrace.
@@ -52,7 +58,12 @@ enum {
     EXIT_BROKEN = 70,
 };
 
-struct step { int argc; char **argv; };
+struct step {
+    int argc;
+    char **argv;
+    int64_t timeout_ms;            /* 0: none of its own */
+    const char *exits;             /* allowed exit codes, as in the arguments */
+};
 
 struct running {
     int index;
@@ -60,6 +71,8 @@ struct running {
     int status;                    /* as waitpid gives it */
     int out, err, exec_error;      /* read ends; -1 when at their end */
     int64_t started, ended;
+    int64_t timeout_at;            /* INT64_MAX: none, or reached */
+    int timed_out;
 };
 
 static int64_t deadline_ms, grace_ms, hold_ms;
@@ -324,12 +337,14 @@ static void close_both(int pipe_ends[2])
 
 /* Returns 0, or the errno of what could not be had: a payload of the same uid can lower init's
  * own limits (prlimit), so a step that can't be started is that step's failure. */
-static int start(struct running *step, int index, char **argv)
+static int start(struct running *step, int index, const struct step *wanted, char **argv)
 {
     int out[2] = {-1, -1}, err[2] = {-1, -1}, exec_error[2] = {-1, -1}, failed = 0;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     *step = (struct running){.index = index, .out = -1, .err = -1, .exec_error = -1,
-                             .started = now_ms(), .ended = now_ms()};
+                             .started = now_ms(), .ended = now_ms(), .timeout_at = INT64_MAX};
+    if (wanted->timeout_ms > 0)
+        step->timeout_at = step->started + wanted->timeout_ms;
     if (null < 0 || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) ||
         pipe2(exec_error, O_CLOEXEC | O_NONBLOCK) || (step->pid = fork()) < 0) {
         failed = errno;
@@ -354,8 +369,16 @@ static int start(struct running *step, int index, char **argv)
     return 0;
 }
 
-static void watch_clocks(void)
+static void watch_clocks(struct running *step)
 {
+    if (now_ms() >= step->timeout_at) {
+        step->timeout_at = INT64_MAX;
+        if (!stopping) {           /* else it is being ended already, for another reason */
+            step->timed_out = 1;
+            kill(-1, SIGTERM);
+            kill_at = now_ms() + grace_ms;
+        }
+    }
     if (now_ms() >= deadline_at) {
         report('T', "");
         deadline_at = INT64_MAX;
@@ -397,36 +420,46 @@ static void drain(struct running *step)
 
 static void report_end(const struct running *step, int exec_errno)
 {
-    char text[160], exited[16] = "null", signalled[16] = "null";
+    char text[192], exited[16] = "null", signalled[16] = "null";
     if (WIFSIGNALED(step->status))
         snprintf(signalled, sizeof signalled, "%d", WTERMSIG(step->status));
     else
         snprintf(exited, sizeof exited, "%d", WEXITSTATUS(step->status));
     snprintf(text, sizeof text,
-             "{\"index\":%d,\"exit\":%s,\"signal\":%s,\"execErrno\":%d,\"durationMs\":%lld}",
+             "{\"index\":%d,\"exit\":%s,\"signal\":%s,\"execErrno\":%d,\"durationMs\":%lld%s}",
              step->index, exited, signalled, exec_errno,
-             (long long)(step->ended - step->started));
+             (long long)(step->ended - step->started),
+             step->timed_out ? ",\"timedOut\":true" : "");
     deliver();
     report('X', text);
     deliver();
 }
 
-/* Run one step to its end. Returns 1 when it exited with 0. */
-static int run(int index, char **argv)
+/* Tell whether an exit code is in a list like "0,5". */
+static int is_allowed(const char *exits, int code)
+{
+    for (char *end; *exits; exits = *end == ',' ? end + 1 : end)
+        if (strtol(exits, &end, 10) == code)
+            return 1;
+    return 0;
+}
+
+/* Run one step to its end. Returns 1 when the next one may start. */
+static int run(int index, const struct step *wanted, char **argv)
 {
     struct running step;
     char text[16];
     snprintf(text, sizeof text, "%d", index);
     report('S', text);
-    int exec_errno = start(&step, index, argv);
+    int exec_errno = start(&step, index, wanted, argv);
     if (exec_errno) {
         step.status = CANNOT_EXECUTE << 8;
         report_end(&step, exec_errno);
         return 0;
     }
     while (reap(&step), step.pid != 0) {
-        watch_clocks();
-        pump(&step, earlier(deadline_at, kill_at));
+        watch_clocks(&step);
+        pump(&step, earlier(step.timeout_at, earlier(deadline_at, kill_at)));
     }
     end_everything(&step);
     drain(&step);
@@ -434,7 +467,8 @@ static int run(int index, char **argv)
         exec_errno = 0;
     close(step.exec_error);
     report_end(&step, exec_errno);
-    return WIFEXITED(step.status) && WEXITSTATUS(step.status) == 0;
+    return !exec_errno && !step.timed_out && WIFEXITED(step.status) &&
+           is_allowed(wanted->exits, WEXITSTATUS(step.status));
 }
 
 /* ---- arguments ---- */
@@ -451,11 +485,35 @@ static int64_t parse_number(const char *text)
     return value;
 }
 
+/* A list of exit codes: digits with single commas between them. */
+static const char *parse_exits(const char *text)
+{
+    int digits = 0, good = text != NULL;
+    for (const char *at = text; good && *at; at++) {
+        if (*at == ',')
+            good = digits > 0;
+        else
+            good = *at >= '0' && *at <= '9' && digits < 3;
+        digits = *at == ',' ? 0 : digits + 1;
+    }
+    if (!good || digits == 0) {
+        dprintf(STDERR_FILENO, "init: expected exit codes\n");
+        _exit(EXIT_USAGE);
+    }
+    return text;
+}
+
 /* Cut argv into steps in place. Returns their number. */
 static int parse_arguments(int argc, char **argv, struct step *steps)
 {
+    static const struct step plain = {.exits = "0"};
+    struct step next = plain;
     int count = 0;
     for (int at = 1; at < argc; at += 2) {
+        if (strcmp(argv[at], "--exits") == 0) {
+            next.exits = parse_exits(argv[at + 1]);
+            continue;
+        }
         int64_t value = parse_number(argv[at + 1]);
         if (strcmp(argv[at], "--deadline-ms") == 0) {
             deadline_ms = value;
@@ -463,8 +521,13 @@ static int parse_arguments(int argc, char **argv, struct step *steps)
             grace_ms = value;
         } else if (strcmp(argv[at], "--hold-ms") == 0) {
             hold_ms = value;
+        } else if (strcmp(argv[at], "--timeout-ms") == 0) {
+            next.timeout_ms = value;
         } else if (strcmp(argv[at], "--step") == 0 && value > 0 && value <= argc - at - 2) {
-            steps[count++] = (struct step){(int)value, argv + at + 2};
+            next.argc = (int)value;
+            next.argv = argv + at + 2;
+            steps[count++] = next;
+            next = plain;
             at += (int)value;
         } else {
             dprintf(STDERR_FILENO, "init: argument %d is not known\n", at);
@@ -489,7 +552,7 @@ static void run_steps(int argc, char **argv)
         char *words[steps[index].argc + 1];
         memcpy(words, steps[index].argv, (size_t)steps[index].argc * sizeof *words);
         words[steps[index].argc] = NULL;
-        if (!run(index, words))
+        if (!run(index, &steps[index], words))
             break;
     }
 }

@@ -33,6 +33,7 @@ from harness.model.digest import Digest, parse_digest
 from harness.model.image import Image
 from harness.model.limits import MIB, Limits
 from harness.model.outcome import Outcome, classify_outcome
+from harness.model.recipe import PASSING, Step
 from harness.model.seal import FIXED_ENV
 from harness.store.state import open_state
 from tests.fakes.engine import FAKE_IMAGE, Exit, FakeEngine, Program
@@ -52,15 +53,28 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What a payload does.
+    """What a payload does, as a step.
 
     Attributes:
         code: Python source, for a real worker.
         events: the same, for the fake.
+        timeout_ms: of the step.
+        allowed_exits: of the step.
     """
 
     code: str
     events: Program
+    timeout_ms: int = 0
+    allowed_exits: tuple[int, ...] = PASSING
+
+    def step(self, number: int) -> Step:
+        """Return it as a step of an operation."""
+        return Step(
+            name=f"scenario {number}",
+            argv=("python3", "-c", self.code),
+            timeout_ms=self.timeout_ms,
+            allowed_exits=self.allowed_exits,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +134,7 @@ class Bench:
 
     def operation(
         self,
-        *steps: tuple[str, ...],
+        *steps: tuple[str, ...] | Step,
         limits: Limits = SMALL,
         files: Mapping[str, bytes] | None = None,
         asked: Asked | None = None,
@@ -135,7 +149,9 @@ class Bench:
             image=Image(
                 name="bench", image_id=self.image, platform="linux/amd64", definition=self.image
             ),
-            steps=steps,
+            steps=tuple(
+                step if isinstance(step, Step) else Step(name=step[0], argv=step) for step in steps
+            ),
             env=FIXED_ENV,
             limits=limits,
             tmp_exec=True,
@@ -161,7 +177,7 @@ class Bench:
         if isinstance(self.engine, FakeEngine):
             programs = {scenario.code: scenario.events for scenario in scenarios}
             self.engine.programs = lambda argv: programs.get(argv[-1], [Exit(127, 2)])
-        steps = [("python3", "-c", scenario.code) for scenario in scenarios]
+        steps = [scenario.step(number) for number, scenario in enumerate(scenarios, start=1)]
         operation = self.operation(*steps, limits=limits)
         return self.run_operation(
             dataclasses.replace(operation, keep_bytes=keep_bytes), sink=sink, stop=stop

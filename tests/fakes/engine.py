@@ -8,12 +8,13 @@ worker may do is shown on a real engine only.
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from harness.errors import EngineUnreachableError, ImageMissingError, SandboxUnavailableError
 from harness.execution.engine.copies import CarrierSpec, EngineUsage
@@ -32,6 +33,7 @@ from harness.execution.engine.port import (
 from harness.execution.engine.spec import container_request
 from harness.execution.worker.protocol import MAX_PAYLOAD, Frame, FrameType, encode_frame
 from harness.model.digest import Digest, digest_of
+from harness.model.recipe import PASSING, Step
 from tests.fakes.volumes import FakeVolume
 
 FAKE_IMAGE = digest_of(b"the worker image of the fake engine")
@@ -140,6 +142,7 @@ class FakeEngine:
         created: the specs of all containers ever made.
         failing: what a method (or `send`, `receive`) raises from now on.
         starts: whether a started container's init ever runs.
+        init_is_late: whether init lets a step run beyond its timeout.
         answers_create: whether the answer to a creation arrives.
         made_from: the image that containers claim to be made from.
         used: what it counted for every container.
@@ -159,6 +162,7 @@ class FakeEngine:
         self.created: list[ContainerSpec] = []
         self.local = True
         self.starts = True
+        self.init_is_late = False
         self.answers_create = True
         self.made_from: Digest | None = None
         self.used = EngineUsage(cpu_ms=None, memory_peak_bytes=None)
@@ -407,10 +411,12 @@ def _fake_init(engine: FakeEngine, container: str, heard: _Heard) -> Generator[b
     while not heard.go and not heard.gone:
         yield b""
     deadline = time.monotonic() + numbers["--deadline-ms"] / 1000
-    for index, argv in enumerate(steps):
+    for index, step in enumerate(steps):
         yield _frame("S", b"%d" % index)
         started = time.monotonic()
-        ended = yield from _run(engine, container, argv, heard, deadline)
+        timeout_ms = 0 if engine.init_is_late else step.timeout_ms
+        until = started + timeout_ms / 1000 if timeout_ms else math.inf
+        ended = yield from _run(engine, container, step.argv, heard, _Ends(deadline, until))
         if ended is None:
             return
         status = (
@@ -419,9 +425,12 @@ def _fake_init(engine: FakeEngine, container: str, heard: _Heard) -> Generator[b
         value = ended.code if isinstance(ended, Exit) else ended.signal
         errno = ended.exec_errno if isinstance(ended, Exit) else 0
         duration = int((time.monotonic() - started) * 1000)
-        members = b'{"index":%d,' + status + b',"execErrno":%d,"durationMs":%d}'
+        timed_out = time.monotonic() >= until
+        members = b'{"index":%d,' + status + b',"execErrno":%d,"durationMs":%d'
+        members += b',"timedOut":true}' if timed_out else b"}"
         yield _frame("X", members % (index, value, errno, duration))
-        if ended != Exit(0) or heard.term or heard.kill:
+        is_allowed = isinstance(ended, Exit) and ended.code in step.allowed_exits and not errno
+        if not is_allowed or timed_out or heard.term or heard.kill:
             break
     yield _frame("F")
     while not heard.end and not heard.gone:
@@ -433,7 +442,7 @@ def _run(
     container: str,
     argv: tuple[str, ...],
     heard: _Heard,
-    deadline: float,
+    ends: _Ends,
 ) -> Generator[bytes, None, Exit | Die | None]:
     """Run one program; return how it ended, or None when init is gone with it."""
     found = engine.containers[container]
@@ -449,7 +458,7 @@ def _run(
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
             case Sleep():
-                ended = yield from _sleep(event, heard, deadline)
+                ended = yield from _sleep(event, heard, ends)
             case Exit() | Die():
                 found.oom_killed = isinstance(event, Die) and event.oom
                 ended = event
@@ -469,35 +478,46 @@ def _pieces(kind: FrameType, data: bytes) -> Generator[bytes, None, None]:
         yield _frame(kind, data[at : at + MAX_PAYLOAD])
 
 
-def _sleep(event: Sleep, heard: _Heard, deadline: float) -> Generator[bytes, None, Die | None]:
+class _Ends(NamedTuple):
+    """When init ends a step: its outer deadline, and the step's own timeout."""
+
+    deadline: float
+    step: float
+
+
+def _sleep(event: Sleep, heard: _Heard, ends: _Ends) -> Generator[bytes, None, Die | None]:
     until = time.monotonic() + event.seconds
-    while time.monotonic() < until:
-        if heard.kill:
+    while (now := time.monotonic()) < until:
+        asked = min(heard.at if heard.term else math.inf, ends.step)
+        if heard.kill or now > asked + GRACE_SECONDS:
             return Die(9)
-        if heard.term and not event.ignores_term:
+        if now >= asked and not event.ignores_term:
             return Die(15)
-        if heard.term and time.monotonic() > heard.at + GRACE_SECONDS:
-            return Die(9)
-        if time.monotonic() >= deadline:
+        if now >= ends.deadline:
             yield _frame("T")
             return Die(9)
         yield b""
     return None
 
 
-def _parse_init(argv: tuple[str, ...]) -> tuple[list[tuple[str, ...]], dict[str, int]]:
+def _parse_init(argv: tuple[str, ...]) -> tuple[list[Step], dict[str, int]]:
     """Read init's arguments, as `images/init/init.c` does."""
-    steps: list[tuple[str, ...]] = []
+    steps: list[Step] = []
     numbers: dict[str, int] = {}
+    exits = PASSING
     at = 0
     while at < len(argv):
-        name, value = argv[at], int(argv[at + 1])
+        name, value = argv[at], argv[at + 1]
         at += 2
-        if name == "--step":
-            steps.append(argv[at : at + value])
-            at += value
+        if name == "--exits":
+            exits = tuple(int(code) for code in value.split(","))
+        elif name == "--step":
+            words, timeout_ms = argv[at : at + int(value)], numbers.pop("--timeout-ms", 0)
+            steps.append(Step(name="", argv=words, timeout_ms=timeout_ms, allowed_exits=exits))
+            exits = PASSING
+            at += len(words)
         else:
-            numbers[name] = value
+            numbers[name] = int(value)
     return steps, numbers
 
 

@@ -35,6 +35,7 @@ from harness.model.relpath import show
 from harness.model.run_record import Artifact
 from harness.model.secrets import SCANNED_HEAD, find_secret
 from harness.model.tree import LoadFolder, Node
+from harness.model.units import spell_amount
 from harness.store.blobs import BlobStore
 from harness.store.handles import stat_at
 
@@ -55,6 +56,7 @@ class Imported:
         artifacts: the declared outputs that the run made.
         missing: names of the declared outputs that it did not make as regular files, or that
             are too large.
+        too_large: of those, what is wrong with each, one line.
         flags: what a reviewer should look at, sorted by path.
     """
 
@@ -62,6 +64,7 @@ class Imported:
     by_products: tuple[ByProduct, ...]
     artifacts: tuple[Artifact, ...]
     missing: tuple[str, ...]
+    too_large: tuple[str, ...]
     flags: tuple[Flag, ...]
 
 
@@ -96,7 +99,7 @@ def import_changes(
     intake = Intake(rules, blobs, max_bytes)
     with hold_upper(upper) as top:
         # First, so that a large change does not crowd out the report of the run.
-        artifacts, missing = _collect(intake, top, rules.outputs)
+        artifacts, missing, too_large = _collect(intake, top, rules.outputs)
         for found in Comparison(load, intake.enters, gone).run(top, base):
             intake.take(found)
     changes, by_products = settle(intake.candidates)
@@ -112,6 +115,7 @@ def import_changes(
         by_products=by_products,
         artifacts=artifacts,
         missing=missing,
+        too_large=too_large,
         flags=tuple(
             sorted({*flags, *_find_secrets(changeset, blobs), *_find_binaries(changeset, blobs)})
         ),
@@ -120,21 +124,39 @@ def import_changes(
 
 def _collect(
     intake: Intake, top: int, outputs: tuple[Output, ...]
-) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
-    """Store the declared outputs; one that the run did not touch was not made by it."""
+) -> tuple[tuple[Artifact, ...], tuple[str, ...], tuple[str, ...]]:
+    """Store the declared outputs; one that the run did not touch was not made by it.
+
+    Returns:
+        Those that are kept, the names of those that are not, and why the ones among them that
+        are there are too large.
+    """
     artifacts: list[Artifact] = []
     missing: list[str] = []
+    too_large: list[str] = []
     for output in outputs:
         with contextlib.ExitStack() as stack:
             seen = _reach(stack, top, output.path.encode("utf-8"))
-            stored = intake.store(seen) if seen and seen.kind == "file" else None
+            stored = None
+            if seen and seen.kind == "file":
+                is_over = 0 < output.max_bytes < seen.size
+                stored = None if is_over else intake.store(seen)
+                if stored is None:
+                    most = spell_amount("size", output.max_bytes) if is_over else "the workspace"
+                    too_large.append(f"output {output.name}: {seen.size} bytes, over {most}")
         if stored is None:
             missing.append(output.name)
         else:
             artifacts.append(
-                Artifact(name=output.name, path=output.path, size=stored[1], digest=stored[0])
+                Artifact(
+                    name=output.name,
+                    path=output.path,
+                    size=stored[1],
+                    digest=stored[0],
+                    type=output.type,
+                )
             )
-    return tuple(artifacts), tuple(missing)
+    return tuple(artifacts), tuple(missing), tuple(too_large)
 
 
 def _reach(stack: contextlib.ExitStack, top: int, path: bytes) -> Seen | None:

@@ -16,6 +16,7 @@ from harness.execution.worker.sweep import state_id
 from harness.model.image import Image
 from harness.model.limits import Limits
 from harness.model.outcome import Facts
+from harness.model.recipe import Step, sealed_steps
 from harness.model.seal import Seal
 from harness.store.state import StateFolder
 
@@ -69,7 +70,7 @@ class Operation:
         run: run id; in every name and label.
         state: id of the state folder, for the sweep.
         image: the sealed image.
-        steps: argv of each step.
+        steps: what it runs, in order.
         env: the whole environment of a step.
         limits: what the worker gets.
         tmp_exec: whether programs in /tmp may be executed.
@@ -77,8 +78,8 @@ class Operation:
         asked: the workspace strategy that was sealed.
         probed: the file that remembers which engine was seen to lay an overlay here.
         folder: the run's folder, mode 0700; `workspace`, `stdout` and `stderr` are made in it.
-        uid: the worker's numeric user.
-        gid: the worker's numeric group.
+        uid: numeric user whose the files are; the worker's too, where the engine takes it.
+        gid: the same for the group.
         grace_ms: between SIGTERM and SIGKILL.
         keep_bytes: what is kept of each end of each stream.
     """
@@ -86,7 +87,7 @@ class Operation:
     run: str
     state: str
     image: Image
-    steps: tuple[tuple[str, ...], ...]
+    steps: tuple[Step, ...]
     env: Mapping[str, str]
     limits: Limits
     tmp_exec: bool
@@ -98,6 +99,12 @@ class Operation:
     gid: int
     grace_ms: int = 3000
     keep_bytes: int = KEEP_BYTES
+
+
+def asked_strategy(seal: Seal) -> Asked:
+    """Return the workspace strategy that a seal holds; a recipe can only narrow its policy's."""
+    policy, recipe = seal.isolation["workspace"], seal.recipe["workspace"]
+    return Asked(recipe, "recipe") if policy == "auto" else Asked(policy, "policy")
 
 
 def operation_from_seal(
@@ -118,23 +125,22 @@ def operation_from_seal(
         state: the state folder.
         snapshot: the sealed files.
         folder: the operation's own, as in `Operation`.
-        uid: the worker's numeric user.
-        gid: the worker's numeric group.
+        uid: numeric user whose the files are; the worker's too, where the engine takes it.
+        gid: the same for the group.
 
     Raises:
         StateError: the state folder is not there.
     """
-    policy, recipe = seal.isolation["workspace"], seal.recipe["workspace"]
     return Operation(
         run=run,
         state=state_id(state.root),
         image=seal.image,
-        steps=tuple(tuple(step["argv"]) for step in seal.recipe["steps"]),
+        steps=sealed_steps(seal.recipe),
         env=dict(seal.env),
         limits=Limits(**seal.isolation["limits"]),
         tmp_exec=bool(seal.isolation["tmpExec"]),
         snapshot=snapshot,
-        asked=Asked(recipe, "recipe") if policy == "auto" else Asked(policy, "policy"),
+        asked=asked_strategy(seal),
         probed=state.root / "overlay-probe.json",
         folder=folder,
         uid=uid,

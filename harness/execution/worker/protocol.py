@@ -10,20 +10,25 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from harness.errors import InputError
 from harness.model.canonical import parse_json
 from harness.model.outcome import StepReport
+from harness.model.recipe import PASSING, Step
 
 GO, TERM, KILL, END = b"go\n", b"term\n", b"kill\n", b"end\n"
 """The lines that init obeys."""
 
 FrameType = Literal["R", "S", "O", "E", "X", "T", "F"]
 
+EXIT_USAGE = 64
+"""Init's exit status when it does not know one of its arguments: it is older than this page."""
+
 MAX_PAYLOAD = 1 << 16
 _HEADER = struct.Struct(">cI")
 _MAX_NUMBER = 1 << 40
+_MEMBERS = frozenset({"index", "exit", "signal", "execErrno", "durationMs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +82,17 @@ def encode_frame(frame: Frame) -> bytes:
 def parse_step_report(data: bytes) -> StepReport:
     """Read the payload of an X frame.
 
+    A step that reached its timeout has the member `timedOut` as well, which is `true`.
+
     Raises:
-        InputError: not exactly the five members, or not exactly one of exit and signal.
+        InputError: not exactly these members, or not exactly one of exit and signal.
     """
     value = parse_json(data)
-    names = {"index", "exit", "signal", "execErrno", "durationMs"}
-    if not isinstance(value, dict) or set(value) != names:
+    timed_out = _takes_timed_out(value)
+    if not isinstance(value, dict) or set(value) != _MEMBERS:
         raise InputError("step report: expected index, exit, signal, execErrno, durationMs")
     ended = {"exit", "signal"}
-    for name in names:
+    for name in _MEMBERS:
         number = value[name]
         is_number = type(number) is int and 0 <= number < _MAX_NUMBER
         if not is_number and not (name in ended and number is None):
@@ -98,22 +105,39 @@ def parse_step_report(data: bytes) -> StepReport:
         signal=value["signal"],
         exec_errno=value["execErrno"],
         duration_ms=value["durationMs"],
+        timed_out=timed_out,
     )
 
 
+def _takes_timed_out(value: Any) -> bool:
+    """Take the member `timedOut` out of a report; tell whether it was there and true."""
+    if not isinstance(value, dict) or "timedOut" not in value:
+        return False
+    if value.pop("timedOut") is not True:
+        raise InputError("step report: expected timedOut to be true, or not there")
+    return True
+
+
 def init_arguments(
-    steps: Sequence[Sequence[str]], *, deadline_ms: int, grace_ms: int, hold_ms: int
+    steps: Sequence[Step], *, deadline_ms: int, grace_ms: int, hold_ms: int
 ) -> tuple[str, ...]:
     """Return init's arguments: `--step ARGC ARG...` keeps every argv exactly as it is.
 
+    `--timeout-ms` and `--exits` are about the step after them, and are only there when it has
+    them: an image whose init is older runs all other recipes as before.
+
     Args:
-        steps: argv of each step.
+        steps: what to run, in order.
         deadline_ms: from `go`; the outer deadline, longer than the controller's own.
         grace_ms: between SIGTERM and SIGKILL.
         hold_ms: how long init waits for a silent controller.
     """
     head = ("--deadline-ms", str(deadline_ms), "--grace-ms", str(grace_ms))
     words = [*head, "--hold-ms", str(hold_ms)]
-    for argv in steps:
-        words += ["--step", str(len(argv)), *argv]
+    for step in steps:
+        if step.timeout_ms:
+            words += ["--timeout-ms", str(step.timeout_ms)]
+        if step.allowed_exits != PASSING:
+            words += ["--exits", ",".join(map(str, step.allowed_exits))]
+        words += ["--step", str(len(step.argv)), *step.argv]
     return tuple(words)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import HarnessError, SandboxUnavailableError, VerificationError
+from harness.execution.engine.ids import worker_ids
 from harness.execution.engine.port import (
     LABEL_RUN,
     LABEL_STATE,
@@ -31,7 +32,7 @@ from harness.execution.worker.made import Made
 from harness.execution.worker.operation import Operation, StopRequest, WorkerResult
 from harness.execution.worker.output import OutputCapture
 from harness.execution.worker.places import Collected, CopyPlace, OverlayPlace, Place
-from harness.execution.worker.protocol import END, init_arguments
+from harness.execution.worker.protocol import END, EXIT_USAGE, init_arguments
 from harness.execution.worker.session import Session
 from harness.execution.worker.strategy import choose_strategy
 from harness.execution.worker.watch import DiskWatch
@@ -74,6 +75,8 @@ def run_operation(
     unset = _names_of(engine.image(operation.image.image_id).env)
     choice = choose_strategy(engine, info, operation)
     workspace = make_workspace(operation.folder / "workspace", uid=operation.uid, gid=operation.gid)
+    uid, gid = worker_ids(info, operation.uid, operation.gid)
+    operation = replace(operation, uid=uid, gid=gid)
     made = Made(engine, f"harness-{operation.run}-{secrets.token_hex(4)}", _labels(operation))
     place: Place = (
         OverlayPlace(operation, workspace)
@@ -234,11 +237,13 @@ def _facts(
     if not session.finished and not session.stop_reason and not infra:
         if last is None or last.status == "removing":
             infra = "the container was removed from outside"
+        elif last.exit_code == EXIT_USAGE:
+            infra = "the image's init knows no step timeouts or exit codes: make the image again"
         else:
             infra = f"init ended with status {last.exit_code} before its report"
     oom_kills = reading.oom_kills
     return Facts(
-        steps_planned=len(operation.steps),
+        planned=operation.steps,
         steps=tuple(session.steps),
         finished=session.finished,
         stop_reason=session.stop_reason,

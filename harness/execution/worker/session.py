@@ -2,13 +2,16 @@
 
 Enforces on the host: wall clock, idle clock, output limit, disk limit, requests to stop. What
 takes too much is killed at once; what takes too long is asked first (SIGTERM, a grace, SIGKILL).
+The timeout of a step is init's to enforce; here it is only guarded, with room for init's own work.
 Refuses: to judge. It gathers facts.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from harness.errors import EngineUnreachableError, InputError
@@ -28,6 +31,9 @@ TICK_SECONDS = 0.1
 
 REPORT_SECONDS = 15.0
 """After the grace: how long init may take to kill, drain and report."""
+
+STEP_SECONDS = 5.0
+"""Beyond a step's timeout and the grace: when the host no longer waits for init to end it."""
 
 _WORDS_KEPT = 300
 
@@ -58,12 +64,15 @@ class Session:
     ) -> None:
         self._connection = connection
         self._limits = operation.limits
+        self._planned = operation.steps
         self._grace = operation.grace_ms / 1000
         self._stdout, self._stderr = captures
         self._live, self._disk, self._stop, self._clock = live, disk, stop, clock
         self._frames = FrameReader()
         self._ready = False
         self._started = self._last_output = self._give_up = 0.0
+        self._step_until = math.inf
+        self._is_overdue = False
         self.steps: list[StepReport] = []
         self.finished = False
         self.outer_deadline = False
@@ -122,6 +131,9 @@ class Session:
             self._end_payload(self._stop.reason, TERM, now)
         elif now - self._started >= limits.wall_ms / 1000:
             self._end_payload("wall", TERM, now)
+        elif now >= self._step_until:
+            self._is_overdue = True
+            self._end_payload("", KILL, now)
         elif limits.idle_ms and now - self._last_output >= limits.idle_ms / 1000:
             self._end_payload("idle", TERM, now)
 
@@ -155,13 +167,25 @@ class Session:
             case "E":
                 self._keep("stderr", self._stderr, frame.data)
             case "X":
-                self.steps.append(parse_step_report(frame.data))
+                self._end_step(parse_step_report(frame.data))
             case "T":
                 self.outer_deadline = True
             case "F":
                 self.finished = True
             case "S":
-                self._last_output = self._clock()
+                self._begin_step()
+
+    def _begin_step(self) -> None:
+        self._last_output = self._clock()
+        number = len(self.steps)
+        timeout_ms = self._planned[number].timeout_ms if number < len(self._planned) else 0
+        if timeout_ms:
+            wait = timeout_ms / 1000 + self._grace + STEP_SECONDS
+            self._step_until = self._last_output + wait
+
+    def _end_step(self, report: StepReport) -> None:
+        self._step_until = math.inf
+        self.steps.append(replace(report, timed_out=True) if self._is_overdue else report)
 
     def _keep(self, name: Literal["stdout", "stderr"], capture: OutputCapture, data: bytes) -> None:
         capture.write(data)

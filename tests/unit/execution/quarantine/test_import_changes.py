@@ -18,6 +18,7 @@ from harness.execution.quarantine import compare
 from harness.execution.quarantine.import_changes import Imported, import_changes
 from harness.execution.quarantine.rules import ImportRules
 from harness.model.changeset import build_changeset, parse_changeset
+from harness.model.digest import digest_of
 from harness.model.recipe import Output
 from harness.model.tree import EMPTY_FOLDER, Node, folder_bytes, folder_node
 from harness.store.blobs import BlobStore
@@ -249,6 +250,30 @@ def test_an_output_of_an_earlier_run_is_not_taken_for_this_one(
     ).run(upper)
     assert imported.artifacts == ()
     assert imported.missing == ("report",)
+
+
+def test_an_output_over_its_size_is_not_kept_and_is_told_apart_from_one_that_is_missing(
+    blobs: BlobStore, upper: Path
+) -> None:
+    (upper / "fits").write_bytes(b"12345678")
+    (upper / "over").write_bytes(b"123456789")
+    with (upper / "sparse").open("wb") as file:
+        file.truncate(200 << 30)
+    outputs = (
+        Output(name="fits", path="fits", max_bytes=8, type="text/plain"),
+        Output(name="over", path="over", max_bytes=8),
+        Output(name="never", path="never", max_bytes=8),
+        Output(name="old", path="sparse"),
+    )
+    imported = QuarantineCase(blobs=blobs, base={}, outputs=outputs).run(upper)
+    (kept,) = imported.artifacts
+    assert (kept.name, kept.size, kept.type) == ("fits", 8, "text/plain")
+    assert imported.missing == ("over", "never", "old")
+    assert imported.too_large == (
+        "output over: 9 bytes, over 8B",
+        "output old: 214748364800 bytes, over the workspace",
+    )
+    assert not blobs.has(digest_of(b"123456789"))
 
 
 def test_what_cannot_be_carried_over_is_flagged(blobs: BlobStore, upper: Path) -> None:

@@ -149,7 +149,7 @@ def test_the_image_s_own_environment_is_taken_out(bench: Bench) -> None:
 
 def seal(*, recipe: str = "auto", policy: str = "auto") -> Seal:
     return Seal(
-        recipe={"steps": [{"argv": ["a", "b"]}], "workspace": recipe},
+        recipe={"steps": [{"name": "a", "argv": ["a", "b"], "script": False}], "workspace": recipe},
         snapshot=digest_of(b"s"),
         image=Image(
             name="i", image_id=FAKE_IMAGE, platform="linux/amd64", definition=digest_of(b"d")
@@ -174,9 +174,29 @@ def from_seal(folder: Path, sealed: Seal) -> Operation:
 
 def test_an_operation_is_what_its_seal_says(tmp_path: Path) -> None:
     made = from_seal(tmp_path, seal())
-    assert (made.steps, made.limits, made.tmp_exec) == ((("a", "b"),), Limits(pids=33), False)
+    assert [(step.argv, step.timeout_ms, step.allowed_exits) for step in made.steps] == [
+        (("a", "b"), 0, (0,))
+    ]
+    assert (made.limits, made.tmp_exec) == (Limits(pids=33), False)
     assert (made.image, made.env) == (seal().image, dict(FIXED_ENV))
     assert made.asked == Asked()
+
+
+def test_a_step_that_init_does_not_end_is_ended_by_the_host(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "STEP_SECONDS", 0.1)
+    fake(bench).init_is_late = True
+    ran = bench.run(Scenario(code="x", events=[Sleep(60)], timeout_ms=100))
+    assert str(ran.outcome) == "timeout(step 1: scenario 1)"
+    assert ran.result.facts.steps[0].timed_out
+
+
+def test_an_init_that_does_not_know_its_arguments_is_too_old(bench: Bench) -> None:
+    late = Scenario(code="x", events=[InitDies(64)], timeout_ms=100)
+    assert str(bench.run(late).outcome) == (
+        "infra-failure(the image's init knows no step timeouts or exit codes: make the image again)"
+    )
 
 
 def test_the_policy_s_strategy_comes_before_the_recipe_s(tmp_path: Path) -> None:

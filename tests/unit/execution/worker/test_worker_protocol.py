@@ -15,6 +15,7 @@ from harness.execution.worker.protocol import (
     init_arguments,
     parse_step_report,
 )
+from harness.model.recipe import Step
 
 FRAMES = st.builds(
     Frame, st.sampled_from(["R", "S", "O", "E", "X", "T", "F"]), st.binary(max_size=40)
@@ -57,6 +58,12 @@ def test_a_step_report_is_read() -> None:
     assert (report.index, report.exit, report.signal, report.duration_ms) == (1, None, 9, 12)
 
 
+def test_a_step_that_reached_its_timeout_says_so() -> None:
+    late = b'{"index":1,"exit":null,"signal":15,"execErrno":0,"durationMs":1,"timedOut":true}'
+    assert parse_step_report(late).timed_out
+    assert not parse_step_report(late.replace(b',"timedOut":true', b"")).timed_out
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -70,6 +77,8 @@ def test_a_step_report_is_read() -> None:
         b'{"index":null,"exit":0,"signal":null,"execErrno":0,"durationMs":1}',
         b'{"index":1,"exit":0,"signal":null,"execErrno":0,"durationMs":1,"more":1}',
         b'{"index":1,"exit":0,"signal":null,"execErrno":0,"durationMs":1e3}',
+        b'{"index":1,"exit":0,"signal":null,"execErrno":0,"durationMs":1,"timedOut":false}',
+        b'{"index":1,"exit":0,"signal":null,"execErrno":0,"durationMs":1,"timedOut":1}',
     ],
 )
 def test_any_other_step_report_is_refused(data: bytes) -> None:
@@ -78,5 +87,18 @@ def test_any_other_step_report_is_refused(data: bytes) -> None:
 
 
 def test_every_argv_reaches_init_as_it_is() -> None:
-    words = init_arguments([("a", "--step"), ("b",)], deadline_ms=1, grace_ms=2, hold_ms=3)
+    steps = [Step(name="", argv=argv) for argv in (("a", "--step"), ("b",))]
+    words = init_arguments(steps, deadline_ms=1, grace_ms=2, hold_ms=3)
     assert words[6:] == ("--step", "2", "a", "--step", "--step", "1", "b")
+
+
+def test_what_a_step_has_of_its_own_stands_before_it() -> None:
+    steps = [
+        Step(name="", argv=("a",), timeout_ms=5000, allowed_exits=(0, 5)),
+        Step(name="", argv=("b",), allowed_exits=(1,)),
+        Step(name="", argv=("c",), timeout_ms=100),
+    ]
+    words = init_arguments(steps, deadline_ms=1, grace_ms=2, hold_ms=3)
+    assert " ".join(words[6:]) == (
+        "--timeout-ms 5000 --exits 0,5 --step 1 a --exits 1 --step 1 b --timeout-ms 100 --step 1 c"
+    )

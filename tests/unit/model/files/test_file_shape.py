@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InputError
-from harness.model.files.file_schemas import SCHEMAS, Schema
+from harness.model.files.file_schemas import SCHEMAS
 from harness.model.files.file_shape import check_shape
 from harness.model.files.mistakes import Mistakes
 from harness.model.files.policy_file import read_host_isolation, read_policy
 from harness.model.files.project_file import read_project_file
 from harness.model.files.recipe_file import read_recipe_cells
+from harness.model.files.schema_parts import Schema
 from harness.model.files.strict_yaml import parse_yaml
 
 KEYWORDS = {

@@ -46,7 +46,6 @@ ASKED: Mapping[str, tuple[str, Callable[[Bed], Words]]] = {
     "key show": ("sealed", lambda _: ("key", "show")),
     "key rotate": ("sealed", lambda _: ("key", "rotate")),
     "state backup": ("ran", lambda bed: ("state", "backup", str(bed.home / "new.tar"))),
-    "image build": ("begun", lambda _: ("image", "build", "python")),
     "image list": ("begun", lambda _: ("image", "list")),
 }
 """By command: the station of the main job, and the words."""
@@ -56,6 +55,8 @@ ELSEWHERE = {
     "project add": "the tests of keeping house",
     "key renew": "the tests of keeping house",
     "state restore": "the tests of keeping house",
+    "image add": "the tests of images",
+    "image build": "the tests of images",
     "image verify": "the tests of images",
     "runs cancel": "the tests of live runs",
 }

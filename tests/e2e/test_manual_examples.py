@@ -26,7 +26,6 @@ harness help runs list
 harness schema recipe > recipe.json
 harness schema runs list
 eval "$(harness completion bash)"
-harness image build python
 harness image list
 harness recipe list
 harness recipe show format
@@ -65,6 +64,12 @@ harness state backup with-key.tar --with-key
 ELSEWHERE = {
     "harness setup --yes": "the lane begins with it",
     "harness demo --yes": "CI runs it as a command of its own",
+    "harness image build python": "the lane begins with it",
+    "harness image build python --fresh": "the tests of images, which take minutes",
+    "harness image add node node:20": "the tests of images",
+    "harness image add node registry.example:5000/node:20": "the tests of images",
+    "harness image add app ./all.tar --image app:2": "the tests of images",
+    "harness image verify node --source": "the tests of images",
     "harness image verify python": "the tests of images, which take seconds",
     "harness project move /old/place": "the tests of keeping house",
     "harness project add": "the tests of keeping house",

@@ -95,6 +95,10 @@ def print_record(record: RunRecord, *, several: bool) -> None:
     for artifact in record.artifacts:
         _line("artifact", f"{artifact.name}: {artifact.path}, {show_size(artifact.size)}")
     _line("used", _usage(record.usage))
+    if record.workspace == "copy":
+        _line("files", f"a copy, because {record.workspace_reason}")
+    if record.hint:
+        _line("hint", record.hint)
 
 
 def ran_json(ran: Ran) -> dict[str, Any]:
@@ -143,6 +147,7 @@ def record_json(record: RunRecord) -> dict[str, Any]:
         "usage": dict(record.usage),
         "workspace": record.workspace,
         "workspaceReason": record.workspace_reason,
+        "hint": record.hint,
         "engine": record.engine,
     }
 

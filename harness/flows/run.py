@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError, InputError
+from harness.execution.engine.fitness import check_limits
 from harness.execution.snapshot.view import SnapshotView
 from harness.execution.worker.live import Sink
-from harness.execution.worker.operation import StopReason, StopRequest
+from harness.execution.worker.operation import StopReason, StopRequest, asked_strategy
+from harness.execution.worker.strategy import check_strategy
 from harness.execution.worker.sweep import claim_run
 from harness.flows.engine import open_engine
 from harness.flows.gates import OpenGate, SealedOperation, decide_plan_gate, open_plan_gate
@@ -26,6 +28,7 @@ from harness.flows.live_log import LIVE_FILE, LiveLog
 from harness.flows.lookup import pick_exact_plan
 from harness.flows.operation import Ended, RunInHand, Tell, append_end, perform
 from harness.flows.session import Session
+from harness.flows.worker_identity import worker_owner
 from harness.governance.grants import guard_grant
 from harness.model.approval import Approved
 from harness.model.digest import Digest, digest_of, short
@@ -118,7 +121,11 @@ def run_plan(
 
 
 def _check_what_was_sealed(run: RunInHand, operations: Sequence[SealedOperation]) -> None:
-    """Check every image and every snapshot once, before the grant is spent."""
+    """Check engine, images and snapshots once, before the grant is spent."""
+    info = run.engine.info()
+    check_limits(info)
+    for item in operations:
+        check_strategy(info, asked_strategy(item.seal), run.session.state.root, worker_owner())
     for image in {item.seal.image.image_id for item in operations}:
         run.engine.image(image)
     for view in {item.seal.snapshot: run.views[item.name] for item in operations}.values():

@@ -9,13 +9,13 @@ from harness.cli.options import is_terminal, json_option, print_json
 from harness.cli.progress import narrating
 from harness.errors import EngineUnreachableError, InputError
 from harness.flows.session import open_host
-from harness.flows.setup import look_at_host, set_up, stop_engine, take_back
+from harness.flows.setup import examine_engine, look_at_host, set_up, stop_engine, take_back
 
 
 @click.command(cls=Command)
 @click.option("--yes", is_flag=True, help="Agree to steps outside our own folders.")
 @click.option("--images", is_flag=True, help="Also install what building images needs.")
-@click.option("--check", is_flag=True, help="Only look; exit 6 when no engine answers.")
+@click.option("--check", is_flag=True, help="Only look; exit 6 when no engine can run workers.")
 @click.option("--stop", is_flag=True, help="Stop the engine that setup started; its data stays.")
 @click.option("--undo", is_flag=True, help="Take back all that setup did on this host.")
 @json_option
@@ -46,7 +46,9 @@ def setup(*, yes: bool, images: bool, check: bool, stop: bool, undo: bool, as_js
                 "engine: none answers",
                 hint="`harness setup` would: " + "; ".join(s.text for s in steps),
             )
-        _say({"engine": engine.url}, f"engine: {engine.url} ({engine.origin})", "", as_json=as_json)
+        notes = examine_engine(engine)
+        text = f"engine: {engine.url} ({'; '.join((engine.origin, *notes))})"
+        _say({"notes": list(notes), "engine": engine.url}, text, "", as_json=as_json)
         return
     if steps and not as_json:
         click.echo("setup will:")
@@ -55,10 +57,15 @@ def setup(*, yes: bool, images: bool, check: bool, stop: bool, undo: bool, as_js
             click.echo(f"  - {step.text}{note}")
     with narrating(quiet=as_json) as report:
         address = set_up(host, steps, report=report, consent=consent)
+    notes = examine_engine(address)
     state = "is ready" if steps else "answers, nothing to do"
     _say(
-        {"engine": address.url, "steps": [step.text for step in steps]},
-        f"engine: {address.url} ({address.origin}) {state}",
+        {
+            "notes": list(notes),
+            "engine": address.url,
+            "steps": [step.text for step in steps],
+        },
+        f"engine: {address.url} ({'; '.join((address.origin, *notes))}) {state}",
         "",
         as_json=as_json,
     )

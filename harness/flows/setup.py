@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 
 from harness.errors import StateError
+from harness.execution.engine.fitness import check_limits
+from harness.execution.engine.ids import maps_ids
 from harness.execution.host.daemon import stop_own_engine
 from harness.execution.host.find import EngineAddress
 from harness.execution.host.setup import (
@@ -17,7 +19,10 @@ from harness.execution.host.setup import (
     undo_setup,
 )
 from harness.execution.worker.sweep import controller_lives
+from harness.flows.engine import open_engine_at
 from harness.flows.session import Host
+
+_MAPPED = "it maps user ids, so files are copied to a worker and back"
 
 Report = Callable[[str], None]
 Consent = Callable[[str], bool]
@@ -49,6 +54,25 @@ def set_up(
         AcquisitionError: packages can't be had.
     """
     return run_setup(steps, _context(host, report, consent))
+
+
+def examine_engine(address: EngineAddress) -> tuple[str, ...]:
+    """Check that an engine which answers can run workers, by what it says of itself.
+
+    Returns:
+        What a user should know of it, for people.
+
+    Raises:
+        EngineUnreachableError: it does not answer any more.
+        SandboxUnavailableError: it can't enforce the limits of a worker.
+    """
+    engine = open_engine_at(address)
+    try:
+        info = engine.info()
+    finally:
+        engine.close()
+    check_limits(info)
+    return (_MAPPED,) if maps_ids(info) else ()
 
 
 def take_back(host: Host, *, report: Report, consent: Consent) -> tuple[str, ...]:

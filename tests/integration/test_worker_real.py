@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -21,6 +20,7 @@ from harness.execution.worker.run_operation import run_operation
 from harness.execution.worker.sweep import sweep
 from harness.model.limits import MIB
 from tests.fakes.bench import SMALL, Bench, Ran, Scenario, real_engine, real_image
+from tests.fakes.group_socket import open_to_its_group
 
 pytestmark = pytest.mark.docker
 
@@ -447,7 +447,7 @@ def test_an_onlooker_that_never_returns_does_not_stop_the_clock(bench: Bench) ->
 
 
 PLAIN_USER = """
-import json, os, pathlib, sys, tempfile
+import encodings.ascii, json, os, pathlib, sys, tempfile
 from tests.fakes.bench import Bench, Scenario, real_engine, real_image
 state, user, group = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 engine, image = real_engine(), real_image()
@@ -470,31 +470,13 @@ folder.rmdir()
 """
 
 
-@contextlib.contextmanager
-def open_to_its_group() -> Iterator[Path]:
-    """Yield the engine's socket at a path that its group can reach.
-
-    An engine that `harness setup` started for root has it in a folder of root's own; a second name
-    beside that folder, for the block, stands for the system engine that a group would be given.
-    """
-    url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
-    socket = Path(url.removeprefix("unix://")).resolve()
-    if socket.parent.stat().st_mode & 0o001:
-        yield socket
-        return
-    second = socket.parent.parent / f"harness-test-{os.getpid()}.sock"
-    second.hardlink_to(socket)
-    try:
-        yield second
-    finally:
-        second.unlink()
-
-
 @pytest.mark.root
-def test_a_plain_user_can_remove_what_the_kernel_left_to_root(bench: Bench) -> None:
+def test_a_plain_user_can_remove_what_the_kernel_left_to_root(
+    bench: Bench, engine: DockerImageEngine
+) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to become a plain user of the engine's group")
-    with open_to_its_group() as socket:
+    with open_to_its_group(engine.url) as socket:
         done = subprocess.run(
             [sys.executable, "-c", PLAIN_USER, bench.state, "61234", str(socket.stat().st_gid)],
             cwd=PROJECT,

@@ -33,7 +33,8 @@ START_PAGES: Mapping[str, Page] = {
     ),
     "setup": Page(
         exits={
-            6: "No engine answers, or a step is needed that was not agreed to or not possible.",
+            6: "No engine answers or can limit a worker, or a step is needed that was not agreed "
+            "to or not possible.",
             7: "A package could not be had.",
         },
         environment=_ENGINE,

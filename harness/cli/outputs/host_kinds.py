@@ -70,17 +70,20 @@ LEDGER_REPORT: Schema = members(
     },
 )
 
+_NOTES = many("What to know of the engine.", text("A note."))
+
 SETUP: Schema = {
     "description": "What setup did or found; which members there are depends on the options.",
     "oneOf": [
         members(
             "Without --stop, --undo and --check.",
             {
+                "notes": _NOTES,
                 "engine": text("Address of the engine."),
                 "steps": many("Steps taken.", text("A step.")),
             },
         ),
-        members("With --check.", {"engine": text("Address of the engine.")}),
+        members("With --check.", {"notes": _NOTES, "engine": text("Address of the engine.")}),
         members("With --stop.", {"stopped": flag("An engine of ours ran.")}),
         members("With --undo.", {"undone": many("What was taken back.", text("A step."))}),
     ],

@@ -48,14 +48,16 @@ __all__ = [
 _PROJECT = ("Project", "open_project")
 
 
-def __getattr__(name: str) -> Any:
-    """Import a name of the API when it is first used (PEP 562)."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "harness.api.project" if name in _PROJECT else "harness.api.values"
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker would take every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Import a name of the API when it is first used (PEP 562)."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home = "harness.api.project" if name in _PROJECT else "harness.api.values"
+        value = getattr(importlib.import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

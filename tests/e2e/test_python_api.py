@@ -47,7 +47,7 @@ def test_the_example_of_the_docs_lands_a_change(
     for words in (
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{tmp_path / 'key'}"],
         [sys.executable, "-m", "harness", "init", "--key", f"{tmp_path / 'key'}.pub"],
-        [sys.executable, EXAMPLE, "format", f"{tmp_path / 'key'}"],
+        [sys.executable, f"{EXAMPLE}", "format", f"{tmp_path / 'key'}"],
     ):
         done = subprocess.run(
             words, cwd=folder, env=environment, capture_output=True, text=True, check=False

@@ -142,3 +142,16 @@ def _require_theirs(somebody: Person) -> None:
 
 def _mode(place: Path) -> int:
     return stat.S_IMODE(place.stat().st_mode)
+
+
+def test_outside_the_engines_group_nothing_is_spent(socket: Path, images_lock: Path) -> None:
+    outsider = Account(uid=61238, gid=61238)
+    with person(outsider, engine=f"unix://{socket}", images_lock=images_lock) as somebody:
+        plan = seal(somebody)
+        somebody.approve(plan, "plan")
+        for words in (("setup", "--check"), ("run", plan)):
+            done = somebody(*words, code=6)
+            assert "this user may not use it" in done.err
+            assert "ask an administrator to add you to the group" in done.err
+        entries = somebody("ledger", "list", "--json").json()
+        assert [entry["verb"] for entry in entries] == ["seal", "approve"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from harness.errors import HarnessError, InputError, Issue
 from harness.execution.image.definition import list_definitions
 from harness.execution.image.lock import read_lock
+from harness.flows.needs import check_needs, find_needs
 from harness.flows.policies import list_policy_names, read_policy_named, reviewers_path
 from harness.flows.recipes import SUFFIX, read_recipe_bytes
 from harness.flows.session import Session
@@ -38,12 +39,16 @@ class Checked:
 
 
 def check_recipes(session: Session, names: list[str]) -> list[Checked]:
-    """Read each recipe, the policy it names and what that names, and keep all mistakes.
+    """Read recipes and all that they need, and keep all mistakes.
+
+    What is read of each: the file, the policy it names, and what that names.
 
     Raises:
         InputError: a name that is no recipe.
     """
-    return [_check_recipe(session, *read_recipe_bytes(session, name), name) for name in names]
+    found = find_needs(session, names)
+    wrong = check_needs(session, found)
+    return [_check_recipe(session, name, wrong.get(name, ())) for name in found]
 
 
 def check_policies(session: Session) -> list[Checked]:
@@ -68,10 +73,12 @@ def find_stray_files(session: Session) -> tuple[Issue, ...]:
     )
 
 
-def _check_recipe(session: Session, data: bytes, file: str, name: str) -> Checked:
-    issues: tuple[Issue, ...] = ()
+def _check_recipe(session: Session, name: str, wrong_needs: tuple[Issue, ...]) -> Checked:
+    data, file = read_recipe_bytes(session, name)
+    issues = wrong_needs
     try:
-        policy, issues = _read_policy(session, read_recipe_policy_name(data, file))
+        policy, wrong = _read_policy(session, read_recipe_policy_name(data, file))
+        issues += wrong
         cells = read_recipe_cells(data, file, name=name, policy=policy, chosen=None)
     except InputError as error:
         return Checked(name=name, cells=(), issues=(*issues, *_issues_of(error)))

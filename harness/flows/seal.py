@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.execution.image.lock import resolve_image
 from harness.execution.snapshot.take import Snapshot, take_snapshot
 from harness.flows.history import expect_duration
-from harness.flows.recipes import PlannedRecipe, read_recipes_to_plan
+from harness.flows.planned import PlannedRecipe, read_recipes_to_plan
 from harness.flows.session import Session, read_clock
 from harness.flows.worker_identity import worker_owner
 from harness.governance.approvals import open_reviewers

@@ -10,7 +10,7 @@ import pytest
 
 from harness.execution.worker.sweep import state_id
 from tests.e2e.driver import SECONDS, Bed, refused, untouched
-from tests.e2e.project import approve, recipe, write
+from tests.e2e.project import WRITABLE, approve, recipe, write
 from tests.e2e.test_interrupt import begin_slow, end_of
 
 pytestmark = pytest.mark.docker
@@ -48,7 +48,7 @@ def test_one_approval_runs_several_recipes_and_each_leaves_its_own_diff(bed: Bed
     refused(bed, "diff", run_id, code=2, says="2 operations of run")
     few = bed("diff", f"{run_id}/few", "--json").json()["diff"]
     approve(bed, few)
-    assert "README.md" in bed("apply", few).out
+    assert "applied: 6 changed paths" in bed("apply", few).out
     assert "+# From a run that failed" in bed("diff", f"{run_id}/fail").out
     refused(bed, "runs", "logs", run_id, code=2, says="has several operations")
 
@@ -72,8 +72,8 @@ def test_what_a_recipe_needs_comes_first_and_what_fails_stops_what_needs_it(bed:
 @pytest.mark.parametrize(
     ("needs", "says"),
     [
-        ("[b]", "needs: expected an order, got a circle"),
-        ("[nowhere]", "'nowhere' is not in recipes/"),
+        ("[b]", "needs: a circle: "),
+        ("[nowhere]", "'nowhere' is no recipe of this project"),
     ],
 )
 def test_recipes_that_need_each_other_or_nothing_known_are_not_sealed(
@@ -93,7 +93,7 @@ def test_recipes_under_two_policies_make_no_plan(bed: Bed) -> None:
 
 
 def test_operations_that_left_the_same_diff_are_approved_and_land_once(bed: Bed) -> None:
-    add_recipe(bed, "twin", recipe("few"))
+    add_recipe(bed, "twin", recipe("few", more=WRITABLE))
     ran = run_suite(bed, "few", "twin")
     first, second = ran["operations"]
     assert first["diff"] == second["diff"]
@@ -153,7 +153,7 @@ def test_a_suite_whose_controller_was_killed_keeps_what_had_ended(bed: Bed) -> N
     process.kill()
     process.communicate(timeout=SECONDS)
     (run,) = bed("runs", "list", "--json").json()
-    refused(bed, "runs", "cancel", run["run"], code=2, says="its controller died")
+    assert "its controller died" in bed("runs", "cancel", run["run"], code=2).err
     assert "recorded as interrupted" in bed("seal", "few").err
     (run,) = bed("runs", "list", "--json").json()
     assert [item["kind"] for item in run["operations"]] == ["passed", "interrupted", "interrupted"]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from harness.model.files.fields import child, children, text, texts
 from harness.model.files.file_shape import check_name, check_shape
@@ -57,6 +58,33 @@ def read_recipe_policy_name(data: bytes, file: str) -> str:
     if root is None or (policy is None and "policy" in root.keys):
         mistakes.stop(_SUMMARY)
     return text(policy, _DEFAULT_POLICY)
+
+
+class Need(NamedTuple):
+    """One entry of `needs`.
+
+    Attributes:
+        name: of the recipe that is needed.
+        where: `file:line:column`.
+    """
+
+    name: str
+    where: str
+
+
+def read_recipe_needs(data: bytes, file: str) -> tuple[Need, ...]:
+    """Return what a recipe needs, whatever else is wrong with it.
+
+    Args:
+        data: the recipe file's bytes.
+        file: its path, for messages.
+
+    Raises:
+        InputError: it is no YAML file; with every mistake found.
+    """
+    mistakes = Mistakes(file)
+    root = check_shape(parse_yaml(data, mistakes), RECIPE, mistakes)
+    return tuple(Need(name, mistakes.where(place)) for name, place in texts(child(root, "needs")))
 
 
 def read_recipe_parameters(data: bytes, file: str) -> tuple[Parameter, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.errors import HarnessError, SandboxUnavailableError, VerificationError
@@ -78,6 +78,7 @@ def run_operation(
     uid, gid = worker_ids(info, operation.uid, operation.gid)
     operation = replace(operation, uid=uid, gid=gid)
     made = Made(engine, f"harness-{operation.run}-{secrets.token_hex(4)}", _labels(operation))
+    spec = _container_spec(operation, made.name, unset)
     place: Place = (
         OverlayPlace(operation, workspace)
         if choice.strategy == "overlay"
@@ -86,39 +87,81 @@ def run_operation(
     with _captures(operation) as captures:
         live = LiveView(sink)
         try:
-            state = _create(engine, _container_spec(operation, made.name, unset), place, made)
-            is_filled = place.fill(stop)
-            made.connection, disk = engine.attach(state.container), place.watch()
-            session = Session(
-                made.connection, operation, captures=captures, live=live, disk=disk, stop=stop
+            end = _perform(
+                engine,
+                operation,
+                spec,
+                place=place,
+                made=made,
+                captures=captures,
+                live=live,
+                stop=stop,
             )
-            if is_filled:
-                reading, last = _run(engine, session, state.container, made, disk)
-                left = place.collect(disk)
-            else:
-                session.stop_reason = stop.reason or ""
-                reading, last, left = CgroupReading(), state, Collected()
         finally:
             live.close()
             made.remove()
-        if left.over_limit and not session.stop_reason:
-            session.stop_reason = "disk"
         return WorkerResult(
-            facts=_facts(operation, session, reading, last),
+            facts=_facts(operation, end),
             stdout=captures[0].finish(),
             stderr=captures[1].finish(),
-            observed=_observed(info, state, reading, disk),
-            usage=_usage(session, reading),
+            observed=_observed(info, end),
+            usage=_usage(end.session, end.reading),
             workspace=choice.strategy,
             workspace_reason=choice.reason,
             workspace_folder=workspace.folder,
             upper=workspace.upper,
-            gone=left.gone,
-            trouble=left.trouble,
+            gone=end.left.gone,
+            trouble=end.left.trouble,
             engine=info.version,
             live_missed=live.missed,
             problems=tuple(made.problems),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """All that is known of a run when it has ended, its container's last state included."""
+
+    state: ContainerState
+    session: Session
+    reading: CgroupReading
+    last: ContainerState | None
+    left: Collected
+    disk: DiskWatch
+
+
+def _perform(
+    engine: Engine,
+    operation: Operation,
+    spec: ContainerSpec,
+    *,
+    place: Place,
+    made: Made,
+    captures: tuple[OutputCapture, OutputCapture],
+    live: LiveView,
+    stop: StopRequest,
+) -> _End:
+    """Make the worker, let it run, and bring here what it left."""
+    state = _create(engine, spec, place, made)
+    is_filled = place.fill(stop)
+    made.connection, disk = engine.attach(state.container), place.watch()
+    session = Session(
+        made.connection, operation, captures=captures, live=live, disk=disk, stop=stop
+    )
+    reading, left = CgroupReading(), Collected()
+    last: ContainerState | None = state
+    if is_filled:
+        reading, last = _run(engine, session, state.container, made, disk)
+        left = place.collect(disk)
+    session.stop_reason = session.stop_reason or _why(left, stop, is_filled=is_filled)
+    return _End(state=state, session=session, reading=reading, last=last, left=left, disk=disk)
+
+
+def _why(left: Collected, stop: StopRequest, *, is_filled: bool) -> str:
+    """Return why a run ended that its session saw no reason to end."""
+    if not is_filled:
+        return stop.reason or ""
+    return "disk" if left.over_limit else ""
 
 
 def _names_of(env: tuple[str, ...]) -> tuple[str, ...]:
@@ -227,12 +270,8 @@ def _end(engine: Engine, session: Session, container: str, made: Made) -> Contai
     return state
 
 
-def _facts(
-    operation: Operation,
-    session: Session,
-    reading: CgroupReading,
-    last: ContainerState | None,
-) -> Facts:
+def _facts(operation: Operation, end: _End) -> Facts:
+    session, last = end.session, end.last
     infra = session.infra
     if not session.finished and not session.stop_reason and not infra:
         if last is None or last.status == "removing":
@@ -241,7 +280,7 @@ def _facts(
             infra = "the image's init knows no step timeouts or exit codes: make the image again"
         else:
             infra = f"init ended with status {last.exit_code} before its report"
-    oom_kills = reading.oom_kills
+    oom_kills = end.reading.oom_kills
     return Facts(
         planned=operation.steps,
         steps=tuple(session.steps),
@@ -254,12 +293,11 @@ def _facts(
     )
 
 
-def _observed(
-    info: EngineInfo, state: ContainerState, reading: CgroupReading, disk: DiskWatch
-) -> dict[str, Any]:
+def _observed(info: EngineInfo, end: _End) -> dict[str, Any]:
+    reading, disk = end.reading, end.disk
     return {
-        **observed_limits(state.host_config),
-        "imageId": state.image_id,
+        **observed_limits(end.state.host_config),
+        "imageId": end.state.image_id,
         "cgroupVersion": info.cgroup_version,
         "cgroupMemoryLimit": reading.memory_limit_bytes,
         "cgroupPidsLimit": reading.pids_limit,

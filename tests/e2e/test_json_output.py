@@ -57,7 +57,8 @@ ELSEWHERE = {
     "state restore": "the tests of keeping house",
     "image add": "the tests of images",
     "image build": "the tests of images",
-    "image verify": "the tests of images",
+    "image add": "the tests of added images",
+    "image verify": "the tests of added images",
     "runs cancel": "the tests of live runs",
 }
 """Commands whose good answer the driver checks in other tests."""

@@ -126,6 +126,31 @@ def layout_files(*images: TestImage, nested: bool = False) -> dict[str, bytes]:
     return files
 
 
+def docker_manifest(image: TestImage) -> tuple[bytes, tuple[bytes, ...]]:
+    """Return the same as `oci_manifest`, in the types of Docker's own format."""
+    manifest, blobs = oci_manifest(image)
+    for oci, docker in (
+        (f"{_OCI}.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"),
+        (f"{_OCI}.config.v1+json", "application/vnd.docker.container.image.v1+json"),
+        (f"{_OCI}.layer.v1.tar+gzip", "application/vnd.docker.image.rootfs.diff.tar.gzip"),
+    ):
+        manifest = manifest.replace(oci.encode(), docker.encode())
+    return manifest, blobs
+
+
+def oci_index(*images: TestImage) -> bytes:
+    """Return an index of the images' manifests, each with its platform."""
+    listed = [
+        {
+            **_descriptor(oci_manifest(image)[0], "manifest"),
+            "platform": {"os": "linux", "architecture": image.architecture},
+        }
+        for image in images
+    ]
+    kind = f"{_OCI}.index.v1+json"
+    return json.dumps({"schemaVersion": 2, "mediaType": kind, "manifests": listed}).encode()
+
+
 def oci_manifest(image: TestImage) -> tuple[bytes, tuple[bytes, ...]]:
     """Return a manifest and the blobs it names: config, then packed layers."""
     packed = [gzip.compress(item, mtime=0) for item in image.layers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,9 +19,9 @@ from harness.execution.host.mounts import mounts_below
 from harness.execution.image.archive import ImageSource, layer_of
 from harness.execution.image.build import ImageBuild, build_image
 from harness.execution.image.definition import load_definition
-from harness.execution.image.lock import read_lock, resolve_image
+from harness.execution.image.lock import find_locked, read_lock, resolve_image
 from harness.execution.image.offline import run_offline
-from harness.execution.image.verify import check_image, hash_image
+from harness.execution.image.verify import check_image, check_locked_init, hash_image
 from harness.model.digest import Digest
 from harness.model.image import Image
 from harness.store.resources import find_resources
@@ -91,11 +92,14 @@ def test_nothing_but_the_image_and_the_cached_base_is_left(built: Built) -> None
     assert images_of(engine) - built.images_before <= {built.image.image_id}
     assert mounts_below(state.root) == ()
     kinds = {path.name.split("-")[0] for path in state.images.iterdir()}
-    assert kinds == {"base", "build.log", "lock"}
+    assert kinds == {"base", "build.log", "init", "lock", "minimal"}
 
 
 def test_every_byte_of_it_is_what_its_id_says(built: Built) -> None:
-    assert hash_image(built.build.engine, built.image) > 100_000_000
+    engine, state = built.build.engine, built.build.state
+    assert hash_image(engine, built.image) > 100_000_000
+    locked = find_locked(state.images_lock, "python")
+    assert check_locked_init(engine, locked, state) == locked.init
 
 
 def test_a_second_build_has_the_same_id(built: Built) -> None:
@@ -174,11 +178,22 @@ def test_byte_code_is_there_and_stays_valid(built: Built) -> None:
     assert run(built, "python3", "-c", code) == "1\n1\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+CACHED = "images/work-*/tree/var/cache/apt/archives/*.deb"
+"""There once apt, in a tree with a mount below it, has fetched packages."""
+
+FRESH = "images/work-*/minimal/var/cache/apt/archives/*.deb"
+"""There once debootstrap has begun to fetch packages."""
+
+
+@pytest.mark.parametrize(
+    ("number", "sign"), [(signal.SIGINT, CACHED), (signal.SIGKILL, CACHED), (signal.SIGKILL, FRESH)]
+)
 def test_a_build_that_is_ended_leaves_no_mount_no_process_and_no_name(
-    tmp_path: Path, number: signal.Signals
+    built: Built, tmp_path: Path, number: signal.Signals, sign: str
 ) -> None:
-    state = tmp_path / "state"
+    state = open_state(tmp_path / "state")
+    if sign == CACHED:
+        share_all_but_the_base(built.build.state, state)
     code = (
         "import os, sys; from pathlib import Path\n"
         "from harness.execution.image.build import ImageBuild, build_image\n"
@@ -191,24 +206,42 @@ def test_a_build_that_is_ended_leaves_no_mount_no_process_and_no_name(
         "    report=print), built_on='2026-01-31T12:00:00.000Z')\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, state], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", code, state.root],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     ) as process:
         deadline = time.monotonic() + 60
-        while not list(state.glob("images/work-*/tree/var/lib/dpkg/status")):
+        while not list(state.root.glob(sign)):
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(number)
         process.wait(30)
-    time.sleep(0.5)
     assert process.returncode != 0
-    assert mounts_below(state) == ()
-    mark = str(state).encode()
-    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark in _read(path)]
-    assert left == []
-    assert not (state / "images.lock").exists()
+    assert mounts_below(state.root) == ()
+    assert_no_process_names(state.root)
+    assert not state.images_lock.exists()
     if number == signal.SIGINT:
-        assert list(state.glob("images/work-*")) == []
+        assert list(state.root.glob("images/work-*")) == []
+
+
+def share_all_but_the_base(source: StateFolder, target: StateFolder) -> None:
+    """Give a state folder what another one cached, so that a build begins with the packages."""
+    for record in (*source.images.glob("minimal-*.json"), *source.images.glob("init-*.json")):
+        (target.images / record.name).write_bytes(record.read_bytes())
+        blob = source.blobs.path_of(json.loads(record.read_bytes())["layer"])
+        beside = target.blobs.root / blob.relative_to(source.blobs.root)
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        beside.hardlink_to(blob)
+
+
+def assert_no_process_names(folder: Path) -> None:
+    """Require that no process with a folder in its command line is left, after a moment to die."""
+    mark = str(folder).encode()
+    deadline = time.monotonic() + 5
+    while left := [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark in _read(path)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
 
 
 def _read(path: Path) -> bytes:

@@ -1,6 +1,7 @@
 """The Docker adapter's other half: `port.ImageEngine`, for building images.
 
-Rules: nothing here pulls (`docker_registry` does) or has a network; an image's id follows from its archive's bytes.
+Rules: nothing here pulls (`docker_registry` does) or has a network; an image's id follows from its
+archive's bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class DockerImageEngine(DockerEngine):
         Raises:
             SandboxUnavailableError: the engine found the archive wrong.
         """
-        lines = self._call("image.load", lambda client: list(client.load_image(archive)), slow=True)
+        pieces = iter(archive)  # the SDK would take a list for form fields
+        lines = self._call("image.load", lambda client: list(client.load_image(pieces)), slow=True)
         for line in lines:
             if isinstance(line, dict) and "error" in line:
                 reason = " ".join(str(line["error"]).split())[:300]

@@ -26,7 +26,7 @@ from harness.execution.image.minimal import (
 )
 from harness.execution.image.workshop import Workshop, in_root
 from harness.model.canonical import canonical_bytes
-from harness.model.digest import digest_of
+from harness.model.digest import Digest, digest_of
 from harness.store.durable import state_error
 from harness.store.state import StateFolder
 
@@ -66,19 +66,12 @@ def init_binary(
         VerificationError: the cache is damaged.
         StateError: the disk is full.
     """
-    by_host = os.geteuid() != 0
-    members = {
-        "_type": INIT_KIND,
-        "init": source.digest,
-        "architecture": architecture,
-        "compiler": "host" if by_host else SUITE,
-    }
-    key = digest_of(canonical_bytes(members))
+    key = init_key(source, architecture)
     cached = None if fresh else cached_layer(state, "init", key)
     if cached:
         return b"".join(cached.read())
     try:
-        if by_host:
+        if _by_host():
             made = _compile_on_host(source.file, shop)
         else:
             made = _compile_in_scratch(source.file, architecture, state, shop, fresh=fresh)
@@ -90,6 +83,21 @@ def init_binary(
         )
     store_layer(state, "init", key, lambda sink: sink.write(made))
     return made
+
+
+def init_key(source: InitSource, architecture: str) -> Digest:
+    """Return the key that init's program has in the cache: sources, architecture and compiler."""
+    members = {
+        "_type": INIT_KIND,
+        "init": source.digest,
+        "architecture": architecture,
+        "compiler": "host" if _by_host() else SUITE,
+    }
+    return digest_of(canonical_bytes(members))
+
+
+def _by_host() -> bool:
+    return os.geteuid() != 0
 
 
 def is_static_program(data: bytes) -> bool:

@@ -57,7 +57,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
     "Look": {
         "runs": Listed("runs", "List runs, show one, print or follow its logs, end it."),
         "ledger": Listed("ledger", "List, show and verify the append-only ledger."),
-        "image": Listed("image", "Build, list and verify worker images."),
+        "image": Listed("image", "Build, add, list and verify worker images."),
     },
     "Keep": {
         "project": Listed("projects", "List projects, move one, add one."),

@@ -33,6 +33,7 @@ FILES: Mapping[str, str] = {
     "~/.config/sealed-harness/policy.yaml": "What this host allows at most.",
     "~/.local/state/sealed-harness/": "The state folder: ledger, objects, layers, host key.",
     "~/.local/state/sealed-harness/images.lock": "Names and content ids of this host's images.",
+    "~/.docker/config.json": "What `docker login` left for a registry, and its helpers.",
     "~/.ssh/id_ed25519": "The key that approve offers to sign with on a terminal.",
 }
 """Files that commands read or write."""

@@ -67,14 +67,41 @@ START_PAGES: Mapping[str, Page] = {
         environment=_ENGINE,
         files=_LOCK,
         examples=(("See which images recipes can name", "harness image list"),),
-        see=("image build", "image list", "image verify"),
+        see=("image build", "image add", "image list", "image verify"),
     ),
     "image build": Page(
         arguments={"NAME": "A folder of the image definitions, as `python`."},
         exits={7: "A package could not be had, or is not the one that was pinned."},
         environment=_ENGINE,
         files=_LOCK,
-        examples=(("Build the image of the starter recipes", "harness image build python"),),
+        examples=(
+            ("Build the image of the starter recipes", "harness image build python"),
+            (
+                "Build it from the packages that Debian has now, and see what differs",
+                "harness image build python --fresh",
+            ),
+        ),
+        see=("image add", "image verify", "image list"),
+    ),
+    "image add": Page(
+        arguments={
+            "NAME": "What recipes will call it; no name of a definition.",
+            "SOURCE": "An archive, an image of the engine, or one of a registry.",
+        },
+        exits={
+            3: "A digest is not the one that was named, or a locked tag was moved.",
+            7: "The registry does not answer, refuses, or has no such image.",
+        },
+        environment=_ENGINE,
+        files=(*_LOCK, "~/.docker/config.json"),
+        examples=(
+            ("Add an image that the engine has", "harness image add node node:20"),
+            ("Add one of a registry", "harness image add node registry.example:5000/node:20"),
+            (
+                "Add one of several in an archive",
+                "harness image add app ./all.tar --image app:2",
+            ),
+        ),
         see=("image verify", "image list"),
     ),
     "image list": Page(
@@ -86,11 +113,20 @@ START_PAGES: Mapping[str, Page] = {
     ),
     "image verify": Page(
         arguments={"NAME": "Name of a locked image."},
-        exits={3: "Some bytes are not those of the locked id."},
+        exits={
+            3: "Some bytes are not those of the locked id, or a tag was moved.",
+            7: "The registry does not answer.",
+        },
         environment=_ENGINE,
         files=_LOCK,
-        examples=(("Hash all that the engine holds of an image", "harness image verify python"),),
-        see=("image build", "image list"),
+        examples=(
+            ("Hash all that the engine holds of an image", "harness image verify python"),
+            (
+                "Ask its registry whether the tag was moved",
+                "harness image verify node --source",
+            ),
+        ),
+        see=("image build", "image add", "image list"),
     ),
     "schema": Page(
         arguments={

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from harness.cli.outputs.keep_kinds import ERAS
 from harness.cli.outputs.pieces import (
     Schema,
@@ -11,32 +13,70 @@ from harness.cli.outputs.pieces import (
     members,
     moment,
     or_empty,
+    or_null,
     text,
     whole,
     word,
 )
 from harness.cli.outputs.plan_kinds import IMAGE
+from harness.execution.image.origin import OriginKind
 from harness.model.entry import PHASES, VERBS
 
 _IMAGE = IMAGE["properties"]
 
+_SOURCE = members(
+    "Where an added image came from.",
+    {
+        "kind": word("Who had it.", *get_args(OriginKind)),
+        "reference": text("Its name there, or the archive's file name."),
+        "digest": digest("Of the manifest, of the archive, or the engine's id."),
+        "content": digest("Of its config, before init was added."),
+    },
+)
+
+_LOCKED = {
+    **_IMAGE,
+    "builtOn": moment("When it was locked."),
+    "init": or_empty(digest("Of the init in it; empty where an older version locked it.")),
+    "source": or_null(_SOURCE),
+}
+
 LOCKED_IMAGE: Schema = members(
     "One image that is locked on this host.",
     {
-        **_IMAGE,
-        "builtOn": moment("When it was locked."),
+        **_LOCKED,
         "present": flag("The engine has it."),
         "size": whole("Bytes; 0 when the engine lost it."),
     },
 )
 
-BUILT_IMAGE: Schema = members(
-    "An image that was just locked.", {**_IMAGE, "builtOn": moment("When it was locked.")}
+_DIFFERENCE = members(
+    "What differs from the image that had the name before.",
+    {
+        "packages": many(
+            "Debian packages that are not the same.",
+            members(
+                "One package.",
+                {
+                    "name": text("Its name."),
+                    "before": text("Version; empty when it was not there."),
+                    "after": text("Version; empty when it is gone."),
+                },
+            ),
+        ),
+        "files": many("Files that no such package explains.", text("A path.")),
+    },
 )
+
+BUILT_IMAGE: Schema = members(
+    "An image that was just locked.", {**_LOCKED, "difference": or_null(_DIFFERENCE)}
+)
+
+ADDED_IMAGE: Schema = members("An image that was just locked.", _LOCKED)
 
 VERIFIED_IMAGE: Schema = members(
     "An image whose every byte was hashed.",
-    {**_IMAGE, "bytes": whole("Bytes hashed."), "ok": flag("Always true: else it is an error.")},
+    {**_LOCKED, "bytes": whole("Bytes hashed."), "ok": flag("Always true: else it is an error.")},
 )
 
 _BODY: Schema = {

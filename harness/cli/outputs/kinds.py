@@ -39,6 +39,7 @@ KINDS: Mapping[str, Schema] = {
     "backup": keep_kinds.BACKUP,
     "restored": keep_kinds.RESTORED,
     "built-image": host_kinds.BUILT_IMAGE,
+    "added-image": host_kinds.ADDED_IMAGE,
     "locked-image": host_kinds.LOCKED_IMAGE,
     "verified-image": host_kinds.VERIFIED_IMAGE,
     ERROR: project_kinds.ERROR,

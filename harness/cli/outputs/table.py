@@ -32,7 +32,7 @@ OUTPUTS: Mapping[str, Output] = {
     "setup": Output("setup"),
     "init": Output("begun"),
     "recipe list": Output("checked-recipe", many=True),
-    "recipe show": Output("recipe"),
+    "recipe show": Output("recipe", many=True),
     "recipe check": Output("checked-recipe", many=True),
     "seal": Output("plan"),
     "plan list": Output("plan", many=True),
@@ -58,6 +58,7 @@ OUTPUTS: Mapping[str, Output] = {
     "state backup": Output("backup"),
     "state restore": Output("restored"),
     "image build": Output("built-image"),
+    "image add": Output("added-image"),
     "image list": Output("locked-image", many=True),
     "image verify": Output("verified-image"),
 }

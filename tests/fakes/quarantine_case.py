@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from harness.execution.quarantine.compare import NOTHING_GONE, Gone
 from harness.execution.quarantine.import_changes import Imported, import_changes
 from harness.execution.quarantine.rules import ImportRules
 from harness.model.recipe import Output
@@ -26,6 +27,7 @@ class QuarantineCase:
         outputs: declared outputs.
         ignored: paths the snapshot would leave out.
         max_bytes: most content to store.
+        gone: what is gone without a mark in the upper layer.
     """
 
     blobs: BlobStore
@@ -34,11 +36,13 @@ class QuarantineCase:
     outputs: tuple[Output, ...] = ()
     ignored: frozenset[bytes] = frozenset()
     max_bytes: int = 1 << 30
+    gone: Gone = field(default_factory=lambda: NOTHING_GONE)
 
     def run(self, upper: Path) -> Imported:
         """Import an upper layer."""
         return import_changes(
             upper,
+            gone=self.gone,
             base=store_tree(self.base, self.blobs).digest,
             load=self.blobs.get,
             read_base=self._read_base,

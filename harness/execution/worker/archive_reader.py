@@ -24,6 +24,9 @@ MAX_EXTENDED = 1 << 16
 
 PIECE = 1 << 20
 
+_CHARACTERS = (b"BINARY", b"ISO-IR 10646 2000 UTF-8")
+"""The two character sets of pax; names are bytes here, so that both mean the same."""
+
 _KINDS = {
     b"0": "file",
     b"\0": "file",
@@ -137,7 +140,8 @@ class ArchiveReader:
             key, equals, value = data[len(length) + 1 : end - 1].partition(b"=")
             if not (space and equals) or end > len(data) or data[end - 1 : end] != b"\n":
                 raise _malformed("a broken extended header")
-            if key.startswith(b"GNU.") or key == b"hdrcharset" or b"\0" in value:
+            is_odd = key == b"hdrcharset" and value not in _CHARACTERS
+            if is_odd or key.startswith(b"GNU.") or b"\0" in value:
                 raise _malformed("an extension that no engine writes")
             found[key] = value
             data = data[end:]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+from collections.abc import Iterator
+
 import pytest
 
 from harness.errors import ImageMissingError, SandboxUnavailableError
+from harness.execution.engine.copies import CarrierSpec
 from harness.execution.engine.port import (
     LABEL_RUN,
     LABEL_STATE,
@@ -14,10 +19,14 @@ from harness.execution.engine.port import (
     Pause,
     VolumeSpec,
 )
+from harness.execution.snapshot.contents import Content
+from harness.execution.worker.archive_reader import ArchiveReader
+from harness.execution.worker.archive_writer import write_archive
 from harness.execution.worker.protocol import END, GO, FrameReader, init_arguments
 from harness.execution.worker.workspace import make_workspace, overlay_options
 from harness.model.digest import digest_of
 from harness.model.recipe import Step
+from harness.model.tree import Node
 from tests.fakes.bench import SMALL, Bench
 from tests.fakes.engine import FakeEngine, Out
 
@@ -153,3 +162,58 @@ def test_copying_out_of_a_created_container_mounts_its_volume(bench: Bench) -> N
         engine.copy_out(container, "/workspace", limit=100)
     with pytest.raises(SandboxUnavailableError):
         engine.copy_out(container, "/no/such/path", limit=1 << 20)
+
+
+def carrier(bench: Bench, name: str) -> str:
+    """Make a plain volume and a carrier that reaches it."""
+    labels = {LABEL_RUN: "run-1", LABEL_STATE: bench.state}
+    volume = f"{bench.state}-{name}"
+    bench.engine.create_volume(VolumeSpec(name=volume, options={}, labels=labels))
+    spec = CarrierSpec(name=volume, image_id=bench.image, volume=volume, labels=labels)
+    return bench.engine.create_carrier(spec)
+
+
+def archive(bench: Bench) -> Iterator[bytes]:
+    """Yield an archive of a folder with one file, in pieces of one byte."""
+    data = b"x" * 1000
+    made = Content(b"caf\xff", Node("file", "100755", len(data), digest_of(data)), iter((data,)))
+    owner = (bench.uid, bench.gid) if bench.real else (os.geteuid(), os.getegid())
+    for piece in write_archive([made], root=b"workspace", owner=owner, mtime=315_532_800):
+        yield from (piece[at : at + 64] for at in range(0, len(piece), 64))
+
+
+def test_an_archive_goes_in_and_comes_out_through_a_carrier(bench: Bench) -> None:
+    engine, container = bench.engine, carrier(bench, "through")
+    engine.copy_in(container, "/", archive(bench))
+    reader = ArchiveReader(engine.stream_out(container, "/workspace"), b"workspace")
+    found = [
+        (m.path, m.kind, oct(m.mode), len(b"".join(reader.content()))) for m in reader.members()
+    ]
+    assert found == [(b"", "folder", "0o755", 0), (b"caf\xff", "file", "0o755", 1000)]
+    assert engine.volume_bytes(f"{bench.state}-through") == 1000
+    assert engine.volume_bytes(f"{bench.state}-none") is None
+    with pytest.raises(SandboxUnavailableError):
+        next(engine.stream_out(container, "/no/such/path"))
+
+
+def test_an_error_of_the_archive_s_own_comes_through(bench: Bench) -> None:
+    class OwnError(Exception):
+        """Somebody asked to stop, say."""
+
+    def broken() -> Iterator[bytes]:
+        yield from itertools.islice(archive(bench), 8)
+        raise OwnError
+
+    with pytest.raises(OwnError):
+        bench.engine.copy_in(carrier(bench, "broken"), "/", broken())
+
+
+def test_usage_is_a_count_or_not_known(bench: Bench) -> None:
+    container = bench.engine.create_container(spec(bench, "usage"))
+    connection = bench.engine.attach(container)
+    bench.engine.start(container)
+    used = bench.engine.usage(container)
+    assert used.cpu_ms is None or used.cpu_ms >= 0
+    assert used.memory_peak_bytes is None or used.memory_peak_bytes > 0
+    assert (used.cpu_ms is not None) == bench.real
+    connection.close()

@@ -150,7 +150,7 @@ class ImageMissingError(SandboxUnavailableError):
     """A worker image is not there, or is not the one that was locked."""
 
     code = "image-missing"
-    hint = "run `harness image build NAME`, then seal again"
+    hint = "run `harness image build NAME` (or `image add`), then seal again"
 
 
 class AcquisitionError(HarnessError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from harness.execution.snapshot.facts import Facts, facts_of
 from harness.execution.snapshot.ignore import IgnoreChain
@@ -41,7 +41,7 @@ KEPT_BYTES = 64 << 20
 """Most bytes of such contents."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """A folder being walked.
 
@@ -57,7 +57,7 @@ class Place:
     path: bytes
     inside: bool
     rules: IgnoreChain | None
-    known: Mapping[bytes, Seen] = field(default_factory=dict)
+    known: Mapping[bytes, Seen]
 
     @property
     def named_rules(self) -> str:

@@ -47,8 +47,7 @@ class IgnoreChain:
         self._read = read
         self._above = above
         self._patterns: PathPatterns | None = None
-        named = [above.digest if above else "", folder.hex(), content_digest]
-        self.digest: str = hashlib.sha256("\n".join(named).encode("ascii")).hexdigest()
+        self.digest: str = name_rules(above.digest if above else "", folder, content_digest)
 
     def matches(self, path: bytes, *, is_folder: bool) -> bool:
         """Tell whether the path itself is ignored, its parents being known not to be.
@@ -62,6 +61,18 @@ class IgnoreChain:
         if verdict is None:
             return self._above is not None and self._above.matches(path, is_folder=is_folder)
         return verdict
+
+
+def name_rules(above: str, folder: bytes, content_digest: str) -> str:
+    """Return a digest of the rules that hold in a folder with a `.gitignore`.
+
+    Args:
+        above: digest of the rules of the folder above; empty when there are none.
+        folder: path with a slash behind it; empty for the root.
+        content_digest: digest of the `.gitignore`.
+    """
+    named = [above, folder.hex(), content_digest]
+    return hashlib.sha256("\n".join(named).encode("ascii")).hexdigest()
 
 
 class IgnoreRules:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from harness.errors import VerificationError
 from harness.execution.snapshot.delta import Step, compare_trees
+from harness.execution.snapshot.layer_list import layer_list_bytes
 from harness.execution.snapshot.layer_writer import LayerWriter
 from harness.execution.snapshot.layers import (
     Layer,
@@ -122,7 +123,7 @@ class LayerBuild:
                 os.fsync(target_fd)
             if not sync_each:
                 os.sync()
-            write_durably(aside / "files.json", listed.to_bytes())
+            write_durably(aside / "files.json", layer_list_bytes(listed))
             write_durably(aside / "layer.json", layer_json(layer))
             rename(aside, layer.folder)
         except BaseException:

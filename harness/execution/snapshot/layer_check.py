@@ -11,16 +11,11 @@ import os
 from collections.abc import Iterator
 
 from harness.errors import Issue
-from harness.execution.snapshot.cursor import FolderCursor
-from harness.execution.snapshot.facts import facts_of, look_at, pack_all, pack_one
-from harness.execution.snapshot.layer_list import (
-    Entry,
-    LayerList,
-    list_entries,
-    load_layer_list,
-)
+from harness.execution.snapshot.facts import facts_of
+from harness.execution.snapshot.layer_list import Entry, list_entries, load_layer_list
 from harness.execution.snapshot.layer_writer import OPAQUE
 from harness.execution.snapshot.layers import Layer
+from harness.execution.snapshot.survey import find_changed
 from harness.model.digest import PREFIX, digest_of
 from harness.model.relpath import show
 from harness.store.handles import (
@@ -45,26 +40,12 @@ def find_differences(layer: Layer) -> tuple[Issue, ...]:
     """
     listed = load_layer_list(layer)
     with open_folder_path(layer.tree) as top:
-        if _is_untouched(top, listed):
+        if listed and not find_changed(top, (folder.recorded for folder in listed)):
             return ()
         expected = list_entries(layer, listed)
         issues = list(_compare(layer, top, b"", expected))
     issues += [_issue(layer, path, "is missing") for path in expected]
     return tuple(sorted(issues, key=lambda issue: issue.where))
-
-
-def _is_untouched(top: int, listed: LayerList) -> bool:
-    """Tell whether every entry has the facts it had; so no folder has other names either."""
-    try:
-        if pack_one(os.fstat(top)) != listed.own:
-            return False
-        with FolderCursor(top) as cursor:
-            return all(
-                pack_all(look_at(folder.list_names(), cursor.at(folder.path))) == folder.facts
-                for folder in listed.folders
-            )
-    except (FileNotFoundError, NotADirectoryError):
-        return False
 
 
 def _compare(layer: Layer, fd: int, prefix: bytes, expected: dict[bytes, Entry]) -> Iterator[Issue]:

@@ -1,8 +1,9 @@
 """What a layer held when it was written: every entry with its digest and its facts.
 
 Packed by folder, so that a check of 100,000 entries that nobody touched compares bytes and decodes
-nothing. `files.json`: the facts of the top folder, then for each folder its path, its names joined
-by slashes, their packed facts, a letter for each kind, and the digests of files and links.
+nothing. `files.json` has a list for each folder: its path, its own packed facts, whether it hides
+what is below it, the names of what it holds but for folders, joined by slashes, their packed facts,
+a letter for the kind of each, and the digests of the files and links among them.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from __future__ import annotations
 import json
 import struct
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from harness.errors import StateError
 from harness.execution.snapshot.facts import Facts, unpack_facts
 from harness.execution.snapshot.layers import LAYER_KIND, Layer, read_layer_json
+from harness.execution.snapshot.survey import Recorded
 from harness.model.digest import PREFIX
 
-_LETTERS = {"file": "f", "symlink": "l", "folder": "d", "opaque": "o", "whiteout": "w"}
+_LETTERS = {"file": "f", "symlink": "l", "whiteout": "w"}
 _KINDS = {letter: kind for kind, letter in _LETTERS.items()}
 _DIGEST_BYTES = 32
 
@@ -39,7 +41,7 @@ class Entry(NamedTuple):
 
 
 class Written(NamedTuple):
-    """One entry as the writer made it; `facts` are packed."""
+    """One entry, no folder, as the writer made it; `facts` are packed."""
 
     kind: str
     digest: str
@@ -52,44 +54,56 @@ class ListedFolder:
 
     Attributes:
         path: in the tree; empty for the top.
-        names: in byte order, joined by slashes.
+        own: packed facts of the folder.
+        opaque: it hides what is below it.
+        names: of what is no folder, in byte order, joined by slashes.
         facts: packed, in the order of the names.
         kinds: a letter for each name.
         digests: of the files and links among them, 32 bytes each.
     """
 
     path: bytes
+    own: bytes
+    opaque: bool
     names: bytes
     facts: bytes
     kinds: str
     digests: bytes
 
     @classmethod
-    def pack(cls, path: bytes, entries: Mapping[bytes, Written]) -> Self:
+    def pack(
+        cls, path: bytes, entries: Mapping[bytes, Written], *, own: bytes, opaque: bool
+    ) -> Self:
         """Return a folder's list."""
         ordered = [entries[name] for name in sorted(entries)]
         return cls(
             path=path,
+            own=own,
+            opaque=opaque,
             names=b"/".join(sorted(entries)),
             facts=b"".join(entry.facts for entry in ordered),
             kinds="".join(_LETTERS[entry.kind] for entry in ordered),
             digests=b"".join(bytes.fromhex(entry.digest[len(PREFIX) :]) for entry in ordered),
         )
 
-    def list_names(self) -> list[bytes]:
-        """Return the names, in byte order."""
-        return self.names.split(b"/") if self.names else []
+    @property
+    def recorded(self) -> Recorded:
+        """Return what a survey needs."""
+        return Recorded(self.path, self.own, self.names, self.facts)
 
-    def entries(self) -> Iterable[tuple[bytes, Entry]]:
-        """Yield path and entry of everything in it.
+    def entries(self) -> Iterator[tuple[bytes, Entry]]:
+        """Yield path and entry of the folder itself, unless it is the top, and of what it holds.
 
         Raises:
             ValueError: the parts do not fit together.
-            struct.error: the facts were cut.
+            struct.error: facts were cut.
         """
+        if self.path:
+            (own,) = unpack_facts(self.own)
+            yield self.path, Entry("opaque" if self.opaque else "folder", "", own)
         above, at = self.path + b"/" if self.path else b"", 0
-        listed = zip(self.list_names(), self.kinds, unpack_facts(self.facts), strict=True)
-        for name, letter, facts in listed:
+        names = self.names.split(b"/") if self.names else []
+        for name, letter, facts in zip(names, self.kinds, unpack_facts(self.facts), strict=True):
             digest = ""
             if letter in "fl":
                 digest = PREFIX + self.digests[at : at + _DIGEST_BYTES].hex()
@@ -97,32 +111,25 @@ class ListedFolder:
             yield above + name, Entry(_KINDS[letter], digest, facts)
 
 
-@dataclass(frozen=True, slots=True)
-class LayerList:
-    """What a layer held.
+LayerList = tuple[ListedFolder, ...]
+"""Every folder of a layer, those near each other in turn."""
 
-    Attributes:
-        own: packed facts of the top folder.
-        folders: every folder that held something, those above it first.
-    """
 
-    own: bytes
-    folders: tuple[ListedFolder, ...]
-
-    def to_bytes(self) -> bytes:
-        """Return the bytes of `files.json`."""
-        rows = [
-            [
-                folder.path.decode("latin-1"),
-                folder.names.decode("latin-1"),
-                b64encode(folder.facts).decode(),
-                folder.kinds,
-                b64encode(folder.digests).decode(),
-            ]
-            for folder in self.folders
+def layer_list_bytes(listed: LayerList) -> bytes:
+    """Return the bytes of `files.json`."""
+    rows = [
+        [
+            folder.path.decode("latin-1"),
+            b64encode(folder.own).decode(),
+            folder.opaque,
+            folder.names.decode("latin-1"),
+            b64encode(folder.facts).decode(),
+            folder.kinds,
+            b64encode(folder.digests).decode(),
         ]
-        value = {"_type": LAYER_KIND, "own": b64encode(self.own).decode(), "folders": rows}
-        return json.dumps(value, separators=(",", ":")).encode()
+        for folder in listed
+    ]
+    return json.dumps({"_type": LAYER_KIND, "folders": rows}, separators=(",", ":")).encode()
 
 
 def load_layer_list(layer: Layer) -> LayerList:
@@ -133,18 +140,17 @@ def load_layer_list(layer: Layer) -> LayerList:
     """
     try:
         value = read_layer_json(layer.folder / "files.json")
-        return LayerList(
-            b64decode(value["own"]),
-            tuple(
-                ListedFolder(
-                    path.encode("latin-1"),
-                    names.encode("latin-1"),
-                    b64decode(facts),
-                    kinds,
-                    b64decode(digests),
-                )
-                for path, names, facts, kinds, digests in value["folders"]
-            ),
+        return tuple(
+            ListedFolder(
+                path.encode("latin-1"),
+                b64decode(own),
+                bool(opaque),
+                names.encode("latin-1"),
+                b64decode(facts),
+                kinds,
+                b64decode(digests),
+            )
+            for path, own, opaque, names, facts, kinds, digests in value["folders"]
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise _unreadable(layer) from error
@@ -157,7 +163,7 @@ def list_entries(layer: Layer, listed: LayerList) -> dict[bytes, Entry]:
         StateError: the list is malformed.
     """
     try:
-        return {path: entry for folder in listed.folders for path, entry in folder.entries()}
+        return {path: entry for folder in listed for path, entry in folder.entries()}
     except (ValueError, KeyError, struct.error) as error:
         raise _unreadable(layer) from error
 

@@ -56,7 +56,7 @@ class LayerWriter:
         self._owner = owner
         self._load = load
         self._contents = contents
-        self._written: dict[bytes, dict[bytes, Written]] = {}
+        self._written: dict[bytes, dict[bytes, Written]] = {b"": {}}
         self._opaque: set[bytes] = set()
 
     def write(self, steps: Iterable[Step], *, sync: bool) -> LayerList:
@@ -88,15 +88,7 @@ class LayerWriter:
                 self._written[folder][name] = self._write(
                     step, name, source, folder, target_fd, sync=sync
                 )
-            self._settle_folders(target)
-        return LayerList(
-            pack_one(os.fstat(self._target_fd)),
-            tuple(
-                ListedFolder.pack(path, self._written[path])
-                for path in sorted(self._written)
-                if self._written[path]
-            ),
-        )
+            return self._settle_folders(target)
 
     def _note_folder(self, path: bytes) -> None:
         """Note a folder and those above it, which a small difference does not list."""
@@ -154,14 +146,17 @@ class LayerWriter:
         os.utime(descriptor, ns=_TIMES)
         return pack_one(os.fstat(descriptor))
 
-    def _settle_folders(self, target: FolderCursor) -> None:
-        """Settle every folder after what it holds: each new name sets its folder's times."""
-        for path in sorted(self._written, reverse=True):
-            facts = self._settle_handle(target.at(path), 0o755)
-            if path:
-                kind = "opaque" if path in self._opaque else "folder"
-                folder, _, name = path.rpartition(b"/")
-                self._written[folder][name] = Written(kind, "", facts)
+    def _settle_folders(self, target: FolderCursor) -> LayerList:
+        """Settle every folder after those in it: a new name sets the times of its folder."""
+        return tuple(
+            ListedFolder.pack(
+                path,
+                self._written[path],
+                own=self._settle_handle(target.at(path), 0o755),
+                opaque=path in self._opaque,
+            )
+            for path in sorted(self._written, reverse=True)
+        )
 
 
 def _copy(name: bytes, source_fd: int, descriptor: int, node: Node) -> None:

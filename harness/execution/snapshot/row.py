@@ -1,25 +1,27 @@
-"""One folder as a scan left it, packed: what an unchanged folder needs is there at a glance.
+"""One folder as a scan left it, packed: a folder that is as it was is never decoded.
 
-Entries are decoded only when something about their folder has changed.
+Its entries are kept in two groups, each in byte order: first the files and links that enter or were
+left out as secrets, whose facts are on record; then sub-folders and what else stays out.
 """
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from struct import Struct
 from typing import NamedTuple, Self
 
-from harness.execution.snapshot.facts import Facts, facts_at, pack_facts, unpack_facts
+from harness.execution.snapshot.facts import Facts, pack_facts, unpack_facts
 from harness.execution.snapshot.selection import Verdict
+from harness.execution.snapshot.survey import Recorded
 from harness.model.digest import PREFIX
 
 # Compared by number: an enum's own look-up is slow, and this is asked for every entry.
 OUT = (int(Verdict.SKIP), int(Verdict.UNSEEN))
 
-_RECORD = Struct("<Bq32s")
+_RECORD = Struct("<BIq32s")
 _NO_DIGEST = bytes(32)
 
 
@@ -28,7 +30,7 @@ class Seen(NamedTuple):
 
     Attributes:
         verdict: a `Verdict`, as its number.
-        facts: of a folder only the mode counts, the rest is 0.
+        facts: of a folder, and of what stays out, only the mode; the rest is 0.
         digest: of the content, of the link's target, or of the folder object; empty when unknown
             or when the folder did not enter.
         size: of those bytes.
@@ -46,6 +48,21 @@ class Seen(NamedTuple):
         """Tell whether this is a folder that is looked into."""
         return stat.S_ISDIR(self.facts.mode) and self.verdict not in OUT
 
+    @property
+    def is_watched(self) -> bool:
+        """Tell whether this is a file or link whose facts count."""
+        return not stat.S_ISDIR(self.facts.mode) and self.verdict not in OUT
+
+    @property
+    def is_entering_file(self) -> bool:
+        """Tell whether this is a file of the snapshot."""
+        return stat.S_ISREG(self.facts.mode) and self.verdict not in OUT and not self.secret
+
+
+def mode_only(mode: int) -> Facts:
+    """Return the facts of something of which only the mode counts."""
+    return Facts(mode, 0, 0, 0, 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -55,9 +72,10 @@ class Row:
         own: packed facts of the folder itself; empty when they prove nothing about its names.
         rules: digest of the ignore rules that held in it.
         ignore: its own `.gitignore`; None when it had none.
-        names: its names in byte order, joined by slashes.
-        facts: packed facts of its entries, in the same order.
-        details: verdict, size and digest of its entries, packed, in the same order.
+        watched: names of the first group, joined by slashes.
+        facts: their packed facts.
+        others: names of the second group, joined by slashes.
+        details: verdict, mode, size and digest of all entries, packed.
         walked: positions of the sub-folders that were looked into.
         secrets: why files were left out, by position.
         files: number of its files that enter.
@@ -69,8 +87,9 @@ class Row:
     own: bytes
     rules: str
     ignore: Seen | None
-    names: bytes
+    watched: bytes
     facts: bytes
+    others: bytes
     details: bytes
     walked: tuple[int, ...]
     secrets: Mapping[int, str]
@@ -90,21 +109,21 @@ class Row:
         digest: str,
         size: int,
     ) -> Self:
-        """Return the row of a folder with these entries, given in byte order of their names."""
-        seen = tuple(entries.values())
-        entering = [
-            item
-            for item in seen
-            if stat.S_ISREG(item.facts.mode) and item.verdict not in OUT and not item.secret
-        ]
+        """Return the row of a folder with these entries."""
+        watched = [name for name in sorted(entries) if entries[name].is_watched]
+        others = [name for name in sorted(entries) if not entries[name].is_watched]
+        seen = [entries[name] for name in (*watched, *others)]
+        entering = [item for item in seen if item.is_entering_file]
         return cls(
             own=own,
             rules=rules,
             ignore=ignore,
-            names=b"/".join(entries),
-            facts=pack_facts(item.facts for item in seen),
+            watched=b"/".join(watched),
+            facts=pack_facts(entries[name].facts for name in watched),
+            others=b"/".join(others),
             details=b"".join(
-                _RECORD.pack(item.verdict, item.size, _raw(item.digest)) for item in seen
+                _RECORD.pack(item.verdict, item.facts.mode, item.size, _raw(item.digest))
+                for item in seen
             ),
             walked=tuple(place for place, item in enumerate(seen) if item.is_walked),
             secrets={place: item.secret for place, item in enumerate(seen) if item.secret},
@@ -114,37 +133,38 @@ class Row:
             size=size,
         )
 
-    def list_names(self) -> list[bytes]:
-        """Return its names, in byte order."""
-        return self.names.split(b"/") if self.names else []
+    def recorded(self, path: bytes) -> Recorded:
+        """Return what a survey needs; `path` is the folder's own."""
+        return Recorded(path, self.own, self.watched, self.facts)
 
-    def seen_at(self, position: int) -> Seen:
-        """Return one entry.
+    def names(self) -> list[bytes]:
+        """Return its names by position."""
+        return [name for part in (self.watched, self.others) if part for name in part.split(b"/")]
 
-        Raises:
-            struct.error: there are not so many.
-        """
-        verdict, size, raw = _RECORD.unpack_from(self.details, position * _RECORD.size)
-        facts = facts_at(self.facts, position)
-        return Seen(verdict, facts, _text(raw), size, self.secrets.get(position, ""))
+    def walked_names(self) -> list[bytes]:
+        """Return the names of the sub-folders that were looked into."""
+        names = self.names() if self.walked else []
+        return [names[place] for place in self.walked]
 
     def entries(self) -> dict[bytes, Seen]:
-        """Return every entry by name, in byte order.
-
-        Raises:
-            struct.error: the packed bytes were cut.
-        """
+        """Return every entry by name."""
         found = zip(
-            self.list_names(),
-            unpack_facts(self.facts),
+            self.names(),
+            chain(unpack_facts(self.facts), repeat(None)),
             _RECORD.iter_unpack(self.details),
             map(self.secrets.get, range(len(self.details)), repeat("")),
             strict=False,
         )
         return {
-            name: Seen(verdict, facts, _text(raw), size, secret)
-            for name, facts, (verdict, size, raw), secret in found
+            name: Seen(verdict, facts or mode_only(mode), _text(raw), size, secret)
+            for name, facts, (verdict, mode, size, raw), secret in found
         }
+
+
+def child_paths(path: bytes, row: Row) -> Iterator[bytes]:
+    """Yield the paths of the sub-folders of a folder that were looked into."""
+    above = path + b"/" if path else b""
+    return (above + name for name in row.walked_names())
 
 
 def _raw(digest: str) -> bytes:

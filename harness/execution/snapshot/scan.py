@@ -14,24 +14,24 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from harness.errors import InputError
 from harness.execution.snapshot.entry_reader import MAX_IGNORE_FILE, EntryReader, Place, node_of
-from harness.execution.snapshot.facts import Facts, facts_of
+from harness.execution.snapshot.facts import facts_of, pack_one
 from harness.execution.snapshot.ignore import IGNORE_FILE, IgnoreChain
-from harness.execution.snapshot.listing import Listing, is_same, list_folder
 from harness.execution.snapshot.read_file import ATTEMPTS, MovedError, is_swap, keeps_changing
-from harness.execution.snapshot.row import OUT, Row, Seen
+from harness.execution.snapshot.row import OUT, Row, Seen, mode_only
 from harness.execution.snapshot.selection import Selection, Verdict
 from harness.execution.snapshot.stat_cache import Rows
 from harness.execution.snapshot.totals import Totals
+from harness.execution.snapshot.unchanged import Unchanged
 from harness.model.digest import Digest, digest_of
 from harness.model.relpath import MAX_DEPTH, MAX_PATH
 from harness.model.tree import folder_bytes
 from harness.store.blobs import BlobStore
-from harness.store.handles import open_folder_at
+from harness.store.handles import names_in, open_folder_at
 
 _TAKE = int(Verdict.TAKE)
 
@@ -42,28 +42,15 @@ class _Visit:
 
     Attributes:
         place: where it is.
-        listing: what is in it.
+        own: packed facts of the folder itself.
         ignore: its own ignore file.
-        same: its row, when it is as it was.
-        entries: what was made of its names otherwise.
+        entries: what was made of its names.
     """
 
     place: Place
-    listing: Listing
+    own: bytes
     ignore: Seen | None
-    same: Row | None
     entries: Mapping[bytes, Seen]
-
-    def walked(self) -> Iterator[tuple[bytes, os.stat_result, Seen]]:
-        """Yield the sub-folders to walk: name, what `lstat` says, how they stand so far."""
-        names, found = self.listing.names, self.listing.found
-        if self.same:
-            for at in self.same.walked:
-                yield names[at], found[at], self.same.seen_at(at)
-        else:
-            for at, seen in enumerate(self.entries.values()):
-                if seen.is_walked:
-                    yield names[at], found[at], seen
 
 
 class Scan:
@@ -87,6 +74,7 @@ class Scan:
         self._blobs = blobs
         self.totals = Totals(max_bytes=max_bytes)
         self._reader = EntryReader(selection, blobs=blobs, totals=self.totals)
+        self._unchanged = Unchanged({}, frozenset())
 
     @property
     def made(self) -> dict[Digest, bytes]:
@@ -106,12 +94,24 @@ class Scan:
                 the project keeps changing.
             VerificationError: an ignore file in the store is damaged.
         """
+        self._unchanged = Unchanged.find(root_fd, self._known, self._blobs)
         try:
-            digest, _ = self._walk(root_fd, b"", inside=self._selection.takes_all, above=None)
+            if self._unchanged.holds(b"", None):
+                digest, _ = self._keep(b"")
+            else:
+                inside = self._selection.takes_all
+                digest, _ = self._walk(root_fd, b"", inside=inside, above=None)
         except OSError as error:
             raise InputError(f"project: can't be read: {error.strerror}") from error
         self.totals.check()
         return Digest(digest)
+
+    def _keep(self, path: bytes) -> tuple[str, int]:
+        """Take a folder and all below it as they were."""
+        for below, row in self._unchanged.rows(path):
+            self.totals.add_row(below, row)
+        row = self._known[path]
+        return row.digest, row.size
 
     def _walk(
         self, fd: int, path: bytes, *, inside: bool, above: IgnoreChain | None
@@ -129,55 +129,56 @@ class Scan:
         self, fd: int, path: bytes, *, inside: bool, above: IgnoreChain | None
     ) -> tuple[str, int]:
         visit = self._visit(fd, path, inside=inside, above=above)
-        place, changed = visit.place, {}
-        for name, found, seen in visit.walked():
-            # Not in a method of its own: two frames a level keep the deepest tree well below
-            # Python's limit on recursion.
-            try:
-                with open_folder_at(name, fd) as child:
-                    _check_same(child, found)
-                    result = self._walk(
-                        child,
-                        place.path_of(name),
-                        inside=seen.verdict == _TAKE,
-                        above=place.rules,
-                    )
-            except OSError as error:
-                self._refuse_unreadable(place.path_of(name), error)
+        place, entries = visit.place, dict(visit.entries)
+        for name, seen in visit.entries.items():
+            if not seen.is_walked:
                 continue
-            if result != (seen.digest, seen.size):
-                changed[name] = seen._replace(digest=result[0], size=result[1])
-        row = self._close(visit, changed)
-        self.totals.rows[path] = row
-        return row.digest, row.size
+            below, takes = place.path_of(name), seen.verdict == _TAKE
+            if self._unchanged.holds(below, place.rules):
+                result = self._keep(below)
+            else:
+                # Not in a method of its own: two frames a level keep the deepest tree well below
+                # Python's limit on recursion.
+                try:
+                    with open_folder_at(name, fd) as child:
+                        result = self._walk(child, below, inside=takes, above=place.rules)
+                except OSError as error:
+                    self._refuse_unreadable(below, error)
+                    continue
+            entries[name] = seen._replace(digest=result[0], size=result[1])
+        return self._close(visit, entries)
 
     def _visit(self, fd: int, path: bytes, *, inside: bool, above: IgnoreChain | None) -> _Visit:
-        """Look at a folder; read what is new in it, unless all is as it was."""
+        """Look at a folder and read what is new in it."""
+        own = pack_one(os.fstat(fd))  # first, so that what changes from now on shows next time
+        names = names_in(fd)
+        try:
+            found = [os.stat(name, dir_fd=fd, follow_symlinks=False) for name in names]
+        except FileNotFoundError as error:
+            raise MovedError from error
+        listing = dict(zip(names, found, strict=True))
         known = self._known.get(path)
-        listing = list_folder(fd, known)
-        before = known.ignore if known else None
-        ignore, rules = self._enter(fd, path, listing, before, above)
-        place = Place(fd=fd, path=path, inside=inside, rules=rules)
-        entries: Mapping[bytes, Seen] = {}
+        ignore, rules = self._enter(fd, path, listing.get(IGNORE_FILE), above)
+        place = Place(
+            fd=fd,
+            path=path,
+            inside=inside,
+            rules=rules,
+            known=known.entries() if known else {},
+        )
         trusted = known is not None and known.rules == place.named_rules
-        if known and trusted and is_same(listing, known):
-            self.totals.add_row(path, known)
-            return _Visit(place=place, listing=listing, ignore=ignore, same=known, entries={})
-        place.known = known.entries() if known else {}
         entries = self._read(place, listing, trusted=trusted)
-        return _Visit(place=place, listing=listing, ignore=ignore, same=None, entries=entries)
+        return _Visit(place=place, own=own, ignore=ignore, entries=entries)
 
-    def _read(self, place: Place, listing: Listing, *, trusted: bool) -> dict[bytes, Seen]:
+    def _read(
+        self, place: Place, listing: Mapping[bytes, os.stat_result], *, trusted: bool
+    ) -> dict[bytes, Seen]:
         """Judge every entry of a folder and read what is new; sub-folders come later."""
         entries: dict[bytes, Seen] = {}
-        for name, found in zip(listing.names, listing.found, strict=True):
-            before = place.known.get(name) if trusted else None
-            verdict = self._judge(place, name, found, before)
-            if stat.S_ISDIR(found.st_mode):
-                entries[name] = Seen(verdict, Facts(found.st_mode, 0, 0, 0, 0))
-                continue
-            if verdict in OUT:
-                entries[name] = Seen(verdict, facts_of(found))
+        for name, found in listing.items():
+            verdict = self._judge(place, name, found, place.known.get(name) if trusted else None)
+            if verdict in OUT or stat.S_ISDIR(found.st_mode):
+                entries[name] = Seen(verdict, mode_only(found.st_mode))
                 continue
             try:
                 entries[name] = self._reader.take(place, name, found, verdict)
@@ -187,22 +188,14 @@ class Scan:
         return entries
 
     def _enter(
-        self,
-        fd: int,
-        path: bytes,
-        listing: Listing,
-        before: Seen | None,
-        above: IgnoreChain | None,
+        self, fd: int, path: bytes, found: os.stat_result | None, above: IgnoreChain | None
     ) -> tuple[Seen | None, IgnoreChain | None]:
         """Return the folder's own ignore file and the rules that hold in it."""
-        if IGNORE_FILE not in listing.names:
+        if found is None or not stat.S_ISREG(found.st_mode):
             return None, above
-        found = listing.found[listing.names.index(IGNORE_FILE)]
-        if not stat.S_ISREG(found.st_mode):
-            return None, above
-        where = path + b"/" if path else b""
+        known, where = self._known.get(path), path + b"/" if path else b""
         try:
-            seen = self._reader.ignore_file(fd, IGNORE_FILE, found, before)
+            seen = self._reader.ignore_file(fd, IGNORE_FILE, found, known.ignore if known else None)
         except OSError as error:
             self._refuse_unreadable(where + IGNORE_FILE, error)
             return None, above
@@ -239,24 +232,21 @@ class Scan:
             raise MovedError from error
         self.totals.refuse(path, f"can't be read: {error.strerror}")
 
-    def _close(self, visit: _Visit, changed: Mapping[bytes, Seen]) -> Row:
-        """Return the row of a folder whose sub-folders were walked; `changed` ones differ."""
-        same, own = visit.same, visit.listing.own
-        if same and not changed and (not same.digest or self._blobs.has(Digest(same.digest))):
-            return same if same.own == own else replace(same, own=own)
-        entries = {**(same.entries() if same else visit.entries), **changed}
+    def _close(self, visit: _Visit, entries: Mapping[bytes, Seen]) -> tuple[str, int]:
+        """Note a folder whose sub-folders were walked; return digest and size of its object."""
         digest, size = self._folder_object(visit.place, entries)
-        return Row.pack(
+        self.totals.rows[visit.place.path] = Row.pack(
             entries,
-            own=own,
+            own=visit.own,
             rules=visit.place.named_rules,
             ignore=visit.ignore,
             digest=digest,
             size=size,
         )
+        return digest, size
 
     def _folder_object(self, place: Place, entries: Mapping[bytes, Seen]) -> tuple[str, int]:
-        """Return digest and size of the folder's object; an empty digest when it stays out."""
+        """Return digest and size of a folder's object; an empty digest when it stays out."""
         folder, skipped, holds = {}, False, False
         for name, seen in entries.items():
             if seen.verdict == Verdict.UNSEEN or seen.secret:
@@ -272,9 +262,3 @@ class Scan:
         digest = digest_of(data)
         self.made[digest] = data
         return digest, len(data)
-
-
-def _check_same(fd: int, expected: os.stat_result) -> None:
-    found = os.fstat(fd)
-    if (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino):
-        raise MovedError

@@ -91,6 +91,19 @@ class Selection:
             return Verdict.PASS
         return Verdict.BESIDE if name == IGNORE_FILE else Verdict.SKIP
 
+    def why_not(self, path: bytes, *, is_folder: bool, inside: bool) -> str:
+        """Return why a path that was skipped stays out, for people.
+
+        Args:
+            path: from the project's root.
+            is_folder: as for `judge`.
+            inside: as for `judge`.
+        """
+        if self._exclude.decide(path, is_folder=is_folder):
+            return "excluded by the recipe"
+        verdict = self.judge(path, is_folder=is_folder, inside=inside, rules=None)
+        return "not included by the recipe" if verdict == Verdict.SKIP else "ignored by git"
+
     def find_secret(self, path: bytes, head: bytes) -> str:
         """Return why a file must stay out as a secret, or an empty text."""
         reason = find_secret(path, head)

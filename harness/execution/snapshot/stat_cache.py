@@ -5,6 +5,7 @@ Rules:
       same; user space can't set the ctime, so a content can't be changed behind it.
     * What was written within two seconds of the scan is kept without its facts: a later write
       could have left the same times (git's racy entries; FAT counts in steps of two seconds).
+      The same goes for a folder, of which the facts stand for its names.
     * Decisions are kept with the digest of the ignore rules they were made by.
     * Everything here is derived. A damaged file costs one full scan and nothing else.
 """
@@ -21,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import StateError
-from harness.execution.snapshot.facts import Facts, unpack_facts
-from harness.execution.snapshot.row import OUT, Row, Seen
+from harness.execution.snapshot.facts import Facts, pack_facts, unpack_facts
+from harness.execution.snapshot.row import Row, Seen, mode_only
 from harness.store.sqlite import open_derived, remove_derived
 
 RACY_NS = 2_000_000_000
@@ -31,18 +32,17 @@ SELECTIONS_KEPT = 8
 _VERSION = 2
 _SCHEMA = """
     CREATE TABLE folders (
-        scope TEXT, path BLOB, own BLOB, rules TEXT, names BLOB, facts BLOB, details BLOB,
-        walked BLOB, files INTEGER, file_bytes INTEGER, digest TEXT, size INTEGER, rest TEXT,
-        checksum INTEGER, PRIMARY KEY (scope, path)
+        scope TEXT, path BLOB, own BLOB, watched BLOB, facts BLOB, others BLOB, details BLOB,
+        walked BLOB, rules TEXT, digest TEXT, size INTEGER, files INTEGER, file_bytes INTEGER,
+        rest TEXT, checksum INTEGER, PRIMARY KEY (scope, path)
     );
     CREATE TABLE scopes (scope TEXT PRIMARY KEY, used INTEGER) WITHOUT ROWID
 """
-_COLUMNS = "path, own, rules, names, facts, details, walked, files, file_bytes, digest, size, rest"
+_BYTES = "path, own, watched, facts, others, details, walked"
+_COLUMNS = f"checksum, {_BYTES}, rules, digest, size, files, file_bytes, rest"
 
 Rows = dict[bytes, Row]
 """Rows by the path of their folder; the root's is empty."""
-
-_Columns = tuple[bytes, bytes, str, bytes, bytes, bytes, bytes, int, int, str, int, str]
 
 
 def load_rows(path: Path, scope: str) -> Rows:
@@ -57,7 +57,7 @@ def load_rows(path: Path, scope: str) -> Rows:
     """
     if not path.exists():
         return {}
-    query = f"SELECT checksum, {_COLUMNS} FROM folders WHERE scope = ?"  # noqa: S608 - a constant
+    query = f"SELECT {_COLUMNS} FROM folders WHERE scope = ?"  # noqa: S608 - a constant
     try:
         with open_derived(path, schema=_SCHEMA, version=_VERSION) as database:
             return {item[1]: _decode(*item) for item in database.execute(query, [scope])}
@@ -85,9 +85,9 @@ def save_rows(
         database.executemany(
             "DELETE FROM folders WHERE scope = ? AND path = ?", [(scope, item) for item in gone]
         )
-        marks = ", ".join("?" * 14)
+        marks = "?" + ", ?" * len(_COLUMNS.split())
         database.executemany(
-            f"INSERT OR REPLACE INTO folders (scope, checksum, {_COLUMNS}) VALUES ({marks})",  # noqa: S608 - constants
+            f"INSERT OR REPLACE INTO folders (scope, {_COLUMNS}) VALUES ({marks})",  # noqa: S608 - constants
             [(scope, *_encode(folder, row, racy_from)) for folder, row in changed.items()],
         )
         _keep_recent(database, scope)
@@ -108,59 +108,43 @@ def _encode(folder: bytes, row: Row, racy_from: int) -> tuple[object, ...]:
     if row.ignore or row.secrets:
         ignore = row.ignore and [row.ignore.verdict, *row.ignore.facts, *row.ignore[2:]]
         rest = json.dumps([ignore, list(row.secrets.items())])
-    columns: _Columns = (
-        folder,
-        row.own,
-        row.rules,
-        row.names,
-        row.facts,
-        row.details,
-        struct.pack(f"<{len(row.walked)}I", *row.walked),
-        row.files,
-        row.file_bytes,
-        row.digest,
-        row.size,
-        rest,
-    )
-    return (_checksum(columns), *columns)
+    walked = struct.pack(f"<{len(row.walked)}I", *row.walked)
+    packed = (folder, row.own, row.watched, row.facts, row.others, row.details, walked)
+    plain = (row.rules, row.digest, row.size, row.files, row.file_bytes, rest)
+    return (_checksum(packed, plain), *packed, *plain)
 
 
 def _without_racy(row: Row, racy_from: int) -> Row:
-    """Return a row without what a later write could have left unchanged."""
+    """Return a row without the facts that a later write could have left as they are."""
 
     def is_racy(facts: Facts) -> bool:
         return max(facts.mtime_ns, facts.ctime_ns) >= racy_from
 
-    if not any(map(is_racy, unpack_facts(row.own + row.facts))):
-        return row
-    entries = {
-        name: Seen(seen.verdict, Facts(seen.facts.mode, 0, 0, 0, 0))
-        if is_racy(seen.facts) and seen.verdict not in OUT
-        else seen
-        for name, seen in row.entries().items()
-    }
-    packed = Row.pack(
-        entries,
+    def cleared(facts: Facts) -> Facts:
+        return mode_only(facts.mode) if is_racy(facts) else facts
+
+    return replace(
+        row,
         own=b"" if any(map(is_racy, unpack_facts(row.own))) else row.own,
-        rules=row.rules,
+        facts=pack_facts(map(cleared, unpack_facts(row.facts))),
         ignore=None if row.ignore and is_racy(row.ignore.facts) else row.ignore,
-        digest=row.digest,
-        size=row.size,
     )
-    return replace(packed, files=row.files, file_bytes=row.file_bytes)
 
 
 def _decode(checksum: int, *columns: Any) -> Row:
-    if checksum != _checksum(columns):
+    packed, plain = columns[:7], columns[7:]
+    if checksum != _checksum(packed, plain):
         raise ValueError("a row is damaged")
-    _, own, rules, names, facts, details, walked, files, file_bytes, digest, size, rest = columns
+    _, own, watched, facts, others, details, walked = packed
+    rules, digest, size, files, file_bytes, rest = plain
     ignore, secrets = json.loads(rest) if rest else (None, ())
     return Row(
         own=own,
         rules=rules,
         ignore=ignore and Seen(ignore[0], Facts(*ignore[1:6]), *ignore[6:]),
-        names=names,
+        watched=watched,
         facts=facts,
+        others=others,
         details=details,
         walked=struct.unpack(f"<{len(walked) // 4}I", walked),
         secrets=dict(secrets),
@@ -171,10 +155,6 @@ def _decode(checksum: int, *columns: Any) -> Row:
     )
 
 
-def _checksum(columns: tuple[Any, ...]) -> int:
+def _checksum(packed: tuple[Any, ...], plain: tuple[Any, ...]) -> int:
     """Return a checksum of a row: SQLite keeps none, and a flipped bit must not become a digest."""
-    return zlib.crc32(b"\0".join(map(_bytes_of, columns)))
-
-
-def _bytes_of(value: bytes | str | int) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
+    return zlib.crc32(b"\0".join(packed), zlib.crc32(repr(plain).encode()))

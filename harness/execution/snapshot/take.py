@@ -38,6 +38,9 @@ MAX_BYTES = 16 << 30
 
 LOCK_SECONDS = 600.0
 
+STAT_CACHE = "stat-cache.sqlite"
+"""In a project's folder of the state: what the last walks saw."""
+
 _LATEST = "latest"
 _HEADS_KEPT = 8
 
@@ -118,6 +121,13 @@ def take_snapshot(
     raise keeps_changing(b"")
 
 
+def scope_of(selection: Selection, root_fd: int) -> str:
+    """Name a folder under some patterns, in the stat cache: another clone has other inodes."""
+    found = os.fstat(root_fd)
+    text = f"{selection.digest} {found.st_dev} {found.st_ino}"
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class _Take:
     """One snapshot of one project, under its lock."""
@@ -131,10 +141,10 @@ class _Take:
 
     def run(self, root: Path) -> Snapshot:
         started = self.clock()
-        cache = self.state.project(self.project) / "stat-cache.sqlite"
+        cache = self.state.project(self.project) / STAT_CACHE
         try:
             with open_folder_path(root) as root_fd:
-                scope = self._scope(root_fd)
+                scope = scope_of(self.selection, root_fd)
                 known = load_rows(cache, scope)
                 scan = Scan(
                     self.selection, known=known, blobs=self.state.blobs, max_bytes=self.max_bytes
@@ -155,12 +165,6 @@ class _Take:
             bytes=scan.totals.size,
             left_out=tuple(sorted(scan.totals.left_out, key=lambda item: item.path)),
         )
-
-    def _scope(self, root_fd: int) -> str:
-        """Name this folder under these patterns: another clone has other inodes."""
-        found = os.fstat(root_fd)
-        text = f"{self.selection.digest} {found.st_dev} {found.st_ino}"
-        return hashlib.sha256(text.encode("ascii")).hexdigest()
 
     def _make_layers(self, root_fd: int, scope: str, digest: Digest, scan: Scan) -> None:
         """Have a stack that shows the snapshot, and remember it as the one to build on."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import heapq
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.errors import InputError, Issue
-from harness.execution.snapshot.row import OUT, Row
+from harness.execution.snapshot.row import Row
 from harness.execution.snapshot.stat_cache import Rows
 from harness.model.relpath import show
 
@@ -61,11 +60,12 @@ class Totals:
         self.size += size
 
     def add_row(self, path: bytes, row: Row) -> None:
-        """Count the files of a folder that is as it was."""
+        """Count the files of a folder that is as it was, and keep its row."""
+        self.rows[path] = row
         self.files += row.files
         self.size += row.file_bytes
         if row.secrets:
-            names = row.list_names()
+            names = row.names()
             above = path + b"/" if path else b""
             self.left_out += [
                 LeftOut(above + names[place], reason) for place, reason in row.secrets.items()
@@ -114,5 +114,5 @@ class Totals:
         for folder, row in self.rows.items():
             above = folder + b"/" if folder else b""
             for name, seen in row.entries().items():
-                if stat.S_ISREG(seen.facts.mode) and seen.verdict not in OUT and not seen.secret:
+                if seen.is_entering_file:
                     yield seen.facts.size, above + name

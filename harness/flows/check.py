@@ -118,7 +118,11 @@ def _check_image(session: Session, image: str, file: str) -> tuple[Issue, ...]:
     near = difflib.get_close_matches(image, known, n=1)
     fix = f"did you mean {near[0]!r}?" if near else f"one of {', '.join(sorted(known))}"
     return (
-        Issue(message=f"image: {image!r:.60} is neither built, added nor defined", where=file, fix=fix),
+        Issue(
+            message=f"image: {image!r:.60} is neither built, added nor defined",
+            where=file,
+            fix=fix,
+        ),
     )
 
 

@@ -56,6 +56,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
     },
     "Look": {
         "runs": Listed("runs", "List runs, show one, print or follow its logs, end it."),
+        "artifacts": Listed("artifacts", "List the files that a run left on purpose, and get one."),
         "ledger": Listed("ledger", "List, show and verify the append-only ledger."),
         "image": Listed("image", "Build, add, list and verify worker images."),
     },

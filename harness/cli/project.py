@@ -18,8 +18,10 @@ from harness.cli.options import (
     project_option,
 )
 from harness.cli.plain import plain
+from harness.cli.show_recipe import explained_json, print_explained
 from harness.errors import InputError
 from harness.flows.check import Checked, check_policies, check_recipes, find_stray_files
+from harness.flows.explain import explain_recipe
 from harness.flows.init import init_project
 from harness.flows.recipes import list_recipe_names, read_recipe_named
 from harness.flows.session import open_session
@@ -110,13 +112,20 @@ def recipe_show(name: str, params: tuple[str, ...], project: Path, *, as_json: b
 
 @recipe.command("check")
 @click.argument("names", nargs=-1, shell_complete=offer("recipes"))
+@click.option(
+    "--explain", is_flag=True, help="Also show every effective value, its source, and the files."
+)
 @project_option
 @json_option
-def recipe_check(names: tuple[str, ...], project: Path, *, as_json: bool) -> None:
+def recipe_check(names: tuple[str, ...], project: Path, *, explain: bool, as_json: bool) -> None:
     """Check recipes NAMES (all of them when none is given) and report every mistake.
 
-    Without NAMES the policies are checked too. Exit code 2 when there is any mistake; each is shown
-    with its file, line, column and the fix.
+    What a recipe needs is checked with it. Without NAMES the policies are checked too. Exit code 2
+    when there is any mistake; each is shown with its file, line, column and the fix.
+
+    With --explain each recipe is shown as it would be sealed: every limit and switch with who says
+    so and where (recipe, policy, host or default), its operations and their order, the steps that
+    are scripts, and the files that would enter or stay out, with the reason.
     """
     session = open_session(project)
     checked = check_recipes(session, list(names) or list_recipe_names(session))
@@ -125,17 +134,21 @@ def recipe_check(names: tuple[str, ...], project: Path, *, as_json: bool) -> Non
         found += [issue for item in check_policies(session) for issue in item.issues]
         found += find_stray_files(session)
     issues = tuple(dict.fromkeys(found))
-    if as_json and not issues:
-        print_json([_checked_json(item) for item in checked])
     if issues:
         bad = [item.name for item in checked if item.issues]
         what = f"recipes with mistakes: {', '.join(bad)}" if bad else "policies with mistakes"
         raise InputError(what, issues=issues)
-    if not as_json:
-        for item in checked:
-            click.echo(f"{plain(item.name)}: ok")
-        if not checked:
-            click.echo("no recipes yet; `harness init` writes a starter set", err=True)
+    explained = {item.name: explain_recipe(session, item.name) for item in checked if explain}
+    if as_json:
+        more = {name: {"explained": explained_json(found)} for name, found in explained.items()}
+        print_json([{**_checked_json(item), **more.get(item.name, {})} for item in checked])
+        return
+    for item in checked:
+        click.echo(f"{plain(item.name)}: ok")
+        if explain:
+            print_explained(explained[item.name])
+    if not checked:
+        click.echo("no recipes yet; `harness init` writes a starter set", err=True)
 
 
 def _checked_json(item: Checked) -> dict[str, object]:

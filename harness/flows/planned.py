@@ -43,7 +43,7 @@ def read_recipes_to_plan(
     Raises:
         InputError: every mistake in any of them, a recipe that is not there, or a circle.
     """
-    ordered = _ordered(session, names)
+    ordered = order_needed(session, names)
     shares = _share(session, ordered, chosen)
     read = {name: read_recipe_named(session, name, shares[name]) for name in ordered}
     return tuple(
@@ -57,8 +57,12 @@ def read_recipes_to_plan(
     )
 
 
-def _ordered(session: Session, names: Sequence[str]) -> tuple[str, ...]:
-    """Return recipes and all that they need, what is needed first; refuse any mistake in them."""
+def order_needed(session: Session, names: Sequence[str]) -> tuple[str, ...]:
+    """Return recipes and all that they need, what is needed first.
+
+    Raises:
+        InputError: every mistake in any of them, or a name that is no recipe.
+    """
     found = find_needs(session, names)
     wrong = check_needs(session, found)
     issues: list[Issue] = []

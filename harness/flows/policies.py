@@ -10,6 +10,7 @@ from harness.errors import InputError
 from harness.flows.caller import caller_config
 from harness.flows.session import Session
 from harness.model.files.policy_file import read_host_isolation, read_policy, reviewers_file_of
+from harness.model.files.written import written_fields
 from harness.model.limits import Isolation
 from harness.model.policy import Policy
 from harness.store.bounded import read_bounded
@@ -61,6 +62,25 @@ def _read_policy_bytes(session: Session, name: str) -> tuple[bytes, str]:
     return _read(path, file, hint), file
 
 
+def read_policy_fields(session: Session, name: str) -> dict[str, str]:
+    """Return where each field of a policy stands: `file:line:column`, by `isolation.tmp_exec` say.
+
+    Raises:
+        InputError: no such policy, or it is no strict YAML file.
+    """
+    return written_fields(*_read_policy_bytes(session, name))
+
+
+def read_host_fields() -> dict[str, str]:
+    """Return where each field of the host's policy stands; nothing when there is none.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    found = _read_host_bytes()
+    return written_fields(*found) if found else {}
+
+
 def host_policy_path() -> Path | None:
     """Return where the host's own policy is: `$XDG_CONFIG_HOME/sealed-harness/policy.yaml`.
 
@@ -76,11 +96,17 @@ def read_host_policy() -> Isolation | None:
     Raises:
         InputError: every mistake in the file.
     """
+    found = _read_host_bytes()
+    return read_host_isolation(*found) if found else None
+
+
+def _read_host_bytes() -> tuple[bytes, str] | None:
+    """Return the host policy's bytes and its name, for messages; None when there is none."""
     path = host_policy_path()
     if path is None:
         return None
     try:
-        data = read_bounded(path, MAX_FILE)
+        return read_bounded(path, MAX_FILE), path.name
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -89,7 +115,6 @@ def read_host_policy() -> Isolation | None:
             f"host policy {path}: {error.strerror}",
             hint="let this user read it; HOME or XDG_CONFIG_HOME may be another user's",
         ) from error
-    return read_host_isolation(data, path.name)
 
 
 def _read(path: Path, file: str, hint: str) -> bytes:

@@ -39,6 +39,7 @@ ASKED: Mapping[str, tuple[str, Callable[[Bed], Words]]] = {
     "undo": ("applied", lambda bed: ("undo", bed.facts["diff"])),
     "runs list": ("ran", lambda _: ("runs", "list")),
     "runs show": ("ran", lambda bed: ("runs", "show", bed.facts["run"])),
+    "artifacts list": ("ran", lambda bed: ("artifacts", "list", bed.facts["run"])),
     "ledger list": ("applied", lambda _: ("ledger", "list")),
     "ledger show": ("ran", lambda _: ("ledger", "show", "0")),
     "ledger verify": ("ran", lambda _: ("ledger", "verify")),

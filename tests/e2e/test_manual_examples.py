@@ -31,6 +31,7 @@ harness recipe list
 harness recipe show format
 harness recipe check
 harness recipe check format --json
+harness recipe check test --explain
 harness seal test -p paths=tests --why 'before merge'
 harness seal format
 harness plan list
@@ -43,6 +44,7 @@ harness runs list
 harness runs show RUN
 harness runs logs RUN
 harness runs logs RUN --stderr
+harness artifacts list RUN
 harness diff RUN
 harness diff RUN --patch | git apply --check
 harness approve DIFF --key KEY
@@ -83,6 +85,8 @@ ELSEWHERE = {
     "harness state restore state.tar --checkpoint kept": "the tests of keeping house",
     "harness ledger verify --checkpoint kept": "the tests of keeping house",
     "harness runs cancel RUN": "the tests of live runs",
+    "harness artifacts get RUN results -o junit.xml": "the tests of grown recipes",
+    "harness artifacts get RUN results | sha256sum": "the tests of grown recipes",
     "harness completion fish > ~/.config/fish/completions/harness.fish": "the tests of scripts",
 }
 """Examples that are not run here, and what runs them."""

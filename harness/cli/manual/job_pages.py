@@ -55,6 +55,10 @@ JOB_PAGES: Mapping[str, Page] = {
         examples=(
             ("Check everything, before a commit say", "harness recipe check"),
             ("Get the mistakes as JSON", "harness recipe check format --json"),
+            (
+                "See where each value comes from, and which files would enter",
+                "harness recipe check test --explain",
+            ),
         ),
         see=("schema", "recipe show"),
     ),

@@ -53,6 +53,34 @@ LOOK_PAGES: Mapping[str, Page] = {
         examples=(("End a run that goes on elsewhere", "harness runs cancel RUN"),),
         see=("runs logs", "runs show"),
     ),
+    "artifacts": Page(
+        environment=_STATE,
+        files=_KEPT,
+        examples=(("See what a run left", "harness artifacts list RUN"),),
+        see=("artifacts list", "artifacts get", "runs show"),
+    ),
+    "artifacts list": Page(
+        arguments={"RUN[/OPERATION]": f"{_RUN}; with a name, one of its operations."},
+        exits={3: "A record is not as it was stored."},
+        environment=_STATE,
+        files=_KEPT,
+        examples=(("List names, sizes and types", "harness artifacts list RUN"),),
+        see=("artifacts get", "runs show"),
+    ),
+    "artifacts get": Page(
+        arguments={
+            "RUN[/OPERATION]": f"{_RUN}; with a name, one of its operations.",
+            "NAME": "Name of an output in the recipe.",
+        },
+        exits={3: "Its bytes are not those that the record names; nothing was written."},
+        environment=_STATE,
+        files=_KEPT,
+        examples=(
+            ("Write a test report to a file", "harness artifacts get RUN results -o junit.xml"),
+            ("Check it with stock tools", "harness artifacts get RUN results | sha256sum"),
+        ),
+        see=("artifacts list", "ledger object"),
+    ),
     "ledger": Page(
         environment=_STATE,
         files=_LEDGER,

@@ -28,6 +28,7 @@ KINDS: Mapping[str, Schema] = {
     "ran": run_kinds.RAN,
     "run": run_kinds.RUN,
     "shown-run": run_kinds.SHOWN_RUN,
+    "artifact": run_kinds.ARTIFACT,
     "diff": diff_kinds.DIFF,
     "applied": diff_kinds.APPLIED,
     "entry": host_kinds.ENTRY,

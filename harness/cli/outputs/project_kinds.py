@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cli.outputs.pieces import Schema, flag, many, members, text, word
+from harness.cli.outputs.pieces import Schema, flag, many, members, text, whole, word
 from harness.cli.outputs.plan_kinds import CELL, LIMITS, RECIPE_MEMBERS
 from harness.model.recipe import KINDS
 
@@ -24,6 +24,50 @@ BEGUN: Schema = members(
     },
 )
 
+_EXPLAINED = members(
+    "What the recipe comes to; only with --explain.",
+    {
+        "values": many(
+            "Every effective value.",
+            members(
+                "One value.",
+                {
+                    "field": text("Its name in a recipe or policy, as `limits.memory`."),
+                    "value": text("As a file would have it."),
+                    "source": word("Who says so.", "recipe", "policy", "host", "default"),
+                    "where": text("`file:line:column` of it; empty for a default."),
+                },
+            ),
+        ),
+        "operations": many("One for each cell of its matrix.", text("Name of an operation.")),
+        "order": many("Recipes of its plan, what is needed first.", text("Name of a recipe.")),
+        "scripts": many(
+            "Steps that are scripts.",
+            members(
+                "One step.",
+                {
+                    "step": whole("Its position, from 0."),
+                    "name": text("Its name."),
+                    "reason": text("What makes it a script."),
+                },
+            ),
+        ),
+        "files": whole("How many files would enter."),
+        "bytes": whole("Their size, in bytes."),
+        "leftOutCount": whole("How many paths would stay out."),
+        "leftOut": many(
+            "The first of them, by path.",
+            members(
+                "One path.",
+                {
+                    "path": text("From the project's root; a folder ends with a slash."),
+                    "reason": text("Why it would stay out."),
+                },
+            ),
+        ),
+    },
+)
+
 CHECKED: Schema = members(
     "One recipe and whether it holds.",
     {
@@ -33,6 +77,7 @@ CHECKED: Schema = members(
         "description": text("Why it exists; empty when it has mistakes."),
         "issues": many("Every mistake.", _ISSUE),
     },
+    {"explained": _EXPLAINED},
 )
 
 RECIPE: Schema = members(

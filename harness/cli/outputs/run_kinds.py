@@ -62,9 +62,18 @@ ARTIFACT_MEMBERS = {
     "name": text("What the recipe calls it."),
     "path": text("Where in the workspace it was."),
     "size": whole("Bytes."),
-    "digest": digest("Of its bytes; `harness ledger object` prints them."),
+    "digest": digest("Of its bytes; `harness artifacts get` writes them."),
     "type": text("Media type that the recipe declares; empty without one."),
 }
+
+ARTIFACT = members(
+    "One file that a run left on purpose.",
+    {
+        "run": text("Run id."),
+        "operation": text("The operation that left it."),
+        **ARTIFACT_MEMBERS,
+    },
+)
 
 _CHECKS = members(
     "Counts of the test report; empty without one.",

@@ -46,6 +46,7 @@ OUTPUTS: Mapping[str, Output] = {
     "runs list": Output("run", many=True),
     "runs show": Output("shown-run"),
     "runs cancel": Output("run"),
+    "artifacts list": Output("artifact", many=True),
     "ledger list": Output("entry", many=True),
     "ledger show": Output("entry"),
     "ledger verify": Output("ledger-report"),

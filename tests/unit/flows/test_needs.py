@@ -94,8 +94,8 @@ def test_what_is_needed_comes_first_and_enters_by_itself(project: Project) -> No
             {"a": "needs: [other]", "other": ""},
             [
                 (
-                    "recipes/a.yaml:6:9: needs: 'other' is under the policy other, this recipe under "
-                    "default (fix: name one policy in both: a plan is approved under one)"
+                    "recipes/a.yaml:6:9: needs: 'other' is under the policy other, this recipe "
+                    "under default (fix: name one policy in both: a plan is approved under one)"
                 )
             ],
         ),

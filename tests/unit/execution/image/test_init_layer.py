@@ -8,7 +8,6 @@ import pytest
 from harness.errors import VerificationError
 from harness.execution.image.archive import layer_of
 from harness.execution.image.contents import image_contents
-from harness.execution.image.init_binary import is_static_program
 from harness.execution.image.init_layer import init_inside, init_layer
 from harness.model.digest import digest_of
 from tests.fakes.image_archives import layer
@@ -95,21 +94,3 @@ def test_anything_else_at_inits_place_is_refused(shown: bytes) -> None:
 def test_an_archive_that_can_not_be_read_is_refused() -> None:
     with pytest.raises(VerificationError, match="can't be read"):
         init_inside(b"no archive", "image x")
-
-
-def elf(*kinds: int) -> bytes:
-    """Return the head of a 64-bit ELF program with segments of some kinds."""
-    head = bytearray(64)
-    head[:6] = b"\x7fELF\x02\x01"
-    head[32:40] = (64).to_bytes(8, "little")
-    head[54:58] = (56).to_bytes(2, "little") + len(kinds).to_bytes(2, "little")
-    return bytes(head) + b"".join(kind.to_bytes(4, "little") + bytes(52) for kind in kinds)
-
-
-def test_only_a_static_program_can_be_init() -> None:
-    assert is_static_program(elf(1, 1, 2))
-    assert not is_static_program(elf(1, 3))  # asks for a dynamic loader
-    assert not is_static_program(elf())
-    assert not is_static_program(elf(1)[:66])
-    assert not is_static_program(b"#!/bin/sh\n")
-    assert not is_static_program(b"")

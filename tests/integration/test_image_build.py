@@ -195,7 +195,8 @@ def test_a_build_that_is_ended_leaves_no_mount_no_process_and_no_name(
     if sign == CACHED:
         share_all_but_the_base(built.build.state, state)
     code = (
-        "import os, sys; from pathlib import Path\n"
+        "import os, signal, sys; from pathlib import Path\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from harness.execution.image.build import ImageBuild, build_image\n"
         "from harness.execution.image.definition import load_definition\n"
         "from harness.store.resources import find_resources\n"

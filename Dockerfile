@@ -27,4 +27,3 @@ ENV PATH=/opt/harness/bin:$PATH
 # Nobody in particular: whoever starts it says who they are with --user, so that results are theirs.
 USER 65532:65532
 ENTRYPOINT ["harness"]
-CMD ["--help"]

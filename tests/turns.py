@@ -1,8 +1,8 @@
 """Which worker runs what, and when: rules for `pytest -n`.
 
 Rules:
-    * A file below `tests/contract` or `tests/integration` is one piece of work: its tests share
-      costly fixtures of the module. Every other test is a piece by itself.
+    * A file of `WHOLE_FILES` is one piece of work: its tests share costly fixtures of the module.
+      Every other test is a piece by itself.
     * A test marked `alone` measures time: no other test runs while it does, in no worker. Its own
       time limit begins when its turn has come.
     * Every test that was collected is heard of again, or the session fails: pytest-xdist 3.8 ends
@@ -22,7 +22,14 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-WHOLE_FILES = ("tests/contract/", "tests/integration/")
+WHOLE_FILES = (
+    "tests/contract/",
+    "tests/integration/",
+    "tests/e2e/test_controller_image.py",
+    "tests/e2e/test_rootless_engine.py",
+    "tests/e2e/test_who_starts_it.py",
+    "tests/e2e/test_whose_state.py",
+)
 
 
 class Pieces(LoadScopeScheduling):

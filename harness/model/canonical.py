@@ -35,6 +35,9 @@ def canonical_bytes(value: JsonObject) -> bytes:
         InputError: a float, an integer beyond 2**53 - 1, a lone surrogate, or a non-string key.
     """
     _refuse_floats(value, 0)
+    data = _plain_bytes(value)
+    if data is not None:
+        return data
     try:
         return rfc8785.dumps(cast("Any", value))
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, ValueError) as error:
@@ -61,7 +64,7 @@ def parse_canonical(data: bytes, kind: str, *older: str, key: str = "_type") -> 
     if found not in (kind, *older):
         _refuse_newer(found, kind)
         raise InputError(f"{kind}: expected {key} {kind!r}, got {found!r:.100}")
-    if not _is_plain(value, data) and canonical_bytes(value) != data:
+    if _plain_bytes(value) != data and canonical_bytes(value) != data:
         raise InputError(f"{kind}: bytes are not in canonical form (RFC 8785)")
     return value
 
@@ -94,15 +97,18 @@ def parse_json(data: bytes) -> Any:
     return value
 
 
-def _is_plain(value: Any, data: bytes) -> bool:
-    """Tell quickly, for most objects, that bytes are canonical; False decides nothing.
+def _plain_bytes(value: Any) -> bytes | None:
+    """Return quickly, for most objects, their canonical bytes; None decides nothing.
 
     Over ASCII text and integers of up to 15 digits the standard library's compact sorted form is
-    RFC 8785's, and ten times as fast: a ledger of 100,000 lines is read in seconds.
+    RFC 8785's, and ten times as fast: a ledger of 100,000 lines is read in seconds. Keys are known
+    to be text.
     """
-    if not data.isascii() or _LONG_NUMBER.search(data):
-        return False
-    return _COMPACT.encode(value).encode("utf-8", "replace") == data
+    try:
+        data = _COMPACT.encode(value).encode("utf-8")
+    except (TypeError, ValueError):
+        return None
+    return data if data.isascii() and not _LONG_NUMBER.search(data) else None
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -126,7 +132,9 @@ def _refuse_floats(value: Any, depth: int) -> None:
     if isinstance(value, float):
         raise InputError(f"canonical form: expected an integer, got the float {value!r}")
     if isinstance(value, Mapping):
-        for item in value.values():
+        for name, item in value.items():
+            if not isinstance(name, str):
+                raise InputError(f"canonical form: expected text as a key, got {name!r:.80}")
             _refuse_floats(item, depth + 1)
     elif isinstance(value, (list, tuple)):
         for item in value:

@@ -2,8 +2,9 @@
 
 Rules:
     * A stack that shows the snapshot already is used as it is.
-    * A small difference becomes one more layer on the last stack; a large one, a deep stack, or a
-      host that refuses whiteouts to a plain user gets a full layer.
+    * A small difference becomes one more layer on the last stack. When that is deep, all that
+      differs from its full layer becomes one layer on that.
+    * A large difference, or a host that refuses whiteouts to a plain user, gets a full layer.
     * Written aside, synced, renamed: a killed build leaves a folder with the project's id in its
       name, which the next build of the same project removes under the project's lock.
 """
@@ -80,10 +81,11 @@ class LayerBuild:
         found = find_stack(self.layers, digest)
         if found and found[0].owner == self.owner:
             return found[0]
-        steps = self._small_difference(digest, below)
-        if steps is not None:
+        base = self._base(below)
+        steps = self._small_difference(digest, base) if base else None
+        if base and steps is not None:
             try:
-                return self._write(digest, below[0].name, steps)
+                return self._write(digest, base.name, steps)
             except OSError as error:
                 if error.errno not in _REFUSED:
                     raise state_error("write a layer", error) from error
@@ -92,12 +94,16 @@ class LayerBuild:
         except OSError as error:
             raise state_error("write a layer", error) from error
 
-    def _small_difference(self, digest: Digest, below: tuple[Layer, ...]) -> list[Step] | None:
-        """Return what one more layer has to show; None when a full layer is better."""
-        if not has_room(below) or below[0].owner != self.owner:
+    def _base(self, below: tuple[Layer, ...]) -> Layer | None:
+        """Return the layer to lie on: the last one while there is room, then the full one."""
+        if not below or below[0].owner != self.owner:
             return None
+        return below[0] if has_room(below) else below[-1]
+
+    def _small_difference(self, digest: Digest, base: Layer) -> list[Step] | None:
+        """Return what one more layer has to show; None when a full layer is better."""
         try:
-            steps = list(compare_trees(self.load, below[0].snapshot, digest))
+            steps = list(compare_trees(self.load, base.snapshot, digest))
         except VerificationError:
             return None  # an object of the older snapshot is lost; this one does not need it
         size = sum(step.after.size for step in steps if step.after and step.after.type == "file")

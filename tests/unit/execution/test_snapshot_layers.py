@@ -97,7 +97,7 @@ def test_an_unchanged_tree_writes_nothing_and_a_return_reuses_its_layer(tree: Pr
     assert len(list(tree.state.layers.glob("????????"))) == 2
 
 
-def test_a_large_change_and_a_deep_stack_get_a_full_layer(tree: ProjectTree) -> None:
+def test_a_large_change_gets_a_full_layer_and_a_deep_stack_is_squashed(tree: ProjectTree) -> None:
     tree.take()
     tree.write(dict.fromkeys(list(MANY)[:30], "other"))
     assert len(tree.view(tree.take()).layers) == 1
@@ -108,7 +108,11 @@ def test_a_large_change_and_a_deep_stack_get_a_full_layer(tree: ProjectTree) -> 
         depths.append(len(tree.view(taken).layers))
         assert merge_layers(tree.view(taken).layers) == content_of(tree.root)
     assert max(depths) == MAX_DEPTH
-    assert depths[-3:] == [1, 2, 3]
+    assert depths[-3:] == [2, 3, 4]
+    full = [
+        path for path in tree.state.layers.glob("????????/t/lib") if len(list(path.iterdir())) > 1
+    ]
+    assert len(full) == 2  # the first, and the one of the large change
 
 
 def test_a_host_that_refuses_whiteouts_gets_a_full_layer(

@@ -122,3 +122,14 @@ def test_keys_are_sorted_by_utf16_units() -> None:
     # U+1F600 is D83D DE00 in UTF-16 and so sorts before U+FB33, against code point order.
     data = canonical_bytes({"\ufb33": 1, "\U0001f600": 2})
     assert data == '{"\U0001f600":2,"\ufb33":1}'.encode()
+
+
+@pytest.mark.parametrize("name", [1, None, True, b"a"])
+def test_a_key_that_is_no_text_is_refused(name: object) -> None:
+    with pytest.raises(InputError, match="canonical form: expected text as a key, got"):
+        canonical_bytes({"a": {name: 1}})  # type: ignore[dict-item]  # the point
+
+
+@given(objects)
+def test_the_quick_form_is_the_library_s(value: dict[str, Any]) -> None:
+    assert canonical_bytes(value) == rfc8785.dumps(value)

@@ -184,6 +184,11 @@ def archive(bench: Bench) -> Iterator[bytes]:
 
 def test_an_archive_goes_in_and_comes_out_through_a_carrier(bench: Bench) -> None:
     engine, container = bench.engine, carrier(bench, "through")
+    owned = engine.owned(bench.state)
+    assert (list(owned.containers), list(owned.volumes)) == (
+        [container],
+        [f"{bench.state}-through"],
+    )
     engine.copy_in(container, "/", archive(bench))
     reader = ArchiveReader(engine.stream_out(container, "/workspace"), b"workspace")
     found = [

@@ -13,6 +13,7 @@ from harness.flows.gates import SealedOperation
 from harness.flows.plans import PlanView
 from harness.model.clock import show_duration
 from harness.model.plan import DisclosedOperation
+from harness.model.recipe import PASSING, Output, Step, sealed_outputs, sealed_steps
 from harness.model.seal import FIXED_ENV
 
 INDENT = 12
@@ -48,11 +49,11 @@ def _print_operation(operation: SealedOperation, told: DisclosedOperation) -> No
         _line("needs", f"{', '.join(operation.needs)} to pass first")
     _line("seal", operation.digest)
     _line("image", f"{seal.image.name}  {seal.image.image_id}  {seal.image.platform}")
-    _print_steps(recipe["steps"], told.alternative)
+    _print_steps(sealed_steps(recipe), told.alternative)
     _print_settings(recipe, seal.env)
     _line("may write", ", ".join(recipe["writable"]) or "nothing that could land")
-    for output in recipe["outputs"]:
-        _line("leaves", f"{output['path']} as artifact {output['name']}")
+    for output in sealed_outputs(recipe):
+        _line("leaves", _leaves(output))
     _print_isolation(seal.isolation)
     _print_files(told, seal.snapshot)
     _line("takes", _expectation(told, seal.isolation["limits"]["wall_ms"]))
@@ -95,11 +96,27 @@ def _line(label: str, text: str) -> None:
     click.echo(click.style(f"{label:<{INDENT}}", dim=True) + plain(text).replace("\n", "\\n"))
 
 
-def _print_steps(steps: list[Mapping[str, Any]], alternative: Sequence[str]) -> None:
+def _print_steps(steps: Sequence[Step], alternative: Sequence[str]) -> None:
     for number, (step, command) in enumerate(zip(steps, alternative, strict=True), 1):
-        script = click.style("  [script]", fg="yellow") if step["script"] else ""
+        script = click.style("  [script]", fg="yellow") if step.script else ""
         label = click.style(f"{'runs' if number == 1 else '':<{INDENT}}", dim=True)
-        click.echo(f"{label}{number}. {plain(command)}{script}")
+        click.echo(f"{label}{number}. {plain(command)}{script}{_own_rules(step)}")
+
+
+def _own_rules(step: Step) -> str:
+    """Return what holds for this step alone: its timeout and its exit codes."""
+    rules = []
+    if step.timeout_ms:
+        rules.append(f"at most {show_duration(step.timeout_ms)}")
+    if step.allowed_exits != PASSING:
+        rules.append(f"exit {' or '.join(map(str, step.allowed_exits))} is allowed")
+    return f"  ({', '.join(rules)})" if rules else ""
+
+
+def _leaves(output: Output) -> str:
+    about = f", {output.type}" if output.type else ""
+    most = f", at most {show_size(output.max_bytes)}" if output.max_bytes else ""
+    return f"{output.path} as artifact {output.name}{about}{most}"
 
 
 def _print_settings(recipe: Mapping[str, Any], env: Mapping[str, str]) -> None:

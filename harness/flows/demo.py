@@ -19,6 +19,7 @@ from pathlib import Path
 from harness.errors import AcquisitionError, InputError, SandboxUnavailableError, VerificationError
 from harness.execution.host.command import host_environment, read_command, run_command
 from harness.execution.image.dependencies import pip_environment
+from harness.flows.starter import schema_files
 from harness.model.approval import NAMESPACES
 from harness.model.digest import digest_of
 from harness.store.durable import remove_folder, rename, state_error
@@ -32,7 +33,11 @@ REVIEWER = "demo"
 
 _MARK = ".made-by-harness-demo"
 _SECONDS = 300
-_PROJECT = "name: click\n"
+_PROJECT = """\
+# yaml-language-server: $schema=.harness/schemas/project-v1.json
+version: 1
+name: click
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +79,7 @@ def make_demo_project(
     _unpack(release, folder)
     key = folder / "throwaway-key"
     _make_key(key, environment, log)
-    _write_harness_files(root, key)
+    make_demo_files(root, key)
     _commit(root, environment, log)
     return DemoProject(root=root, key=key)
 
@@ -183,7 +188,16 @@ def _make_key(key: Path, environment: Mapping[str, str], log: Path) -> None:
     )
 
 
-def _write_harness_files(root: Path, key: Path) -> None:
+def make_demo_files(root: Path, key: Path) -> None:
+    """Write the demonstration's recipes, policy, reviewers and schemas beside the project.
+
+    Args:
+        root: the project's folder.
+        key: the throw-away key; its public half lies beside it.
+
+    Raises:
+        InputError: a file can't be written.
+    """
     namespaces = ",".join(NAMESPACES.values())
     try:
         for kind in ("recipes", "policies"):
@@ -192,7 +206,10 @@ def _write_harness_files(root: Path, key: Path) -> None:
         (root / "policies" / "reviewers").write_text(
             f'{REVIEWER} namespaces="{namespaces}" {public}\n', "ascii"
         )
-        (root / "harness.yaml").write_text(f"version: 1\n{_PROJECT}", "ascii")
+        (root / "harness.yaml").write_text(_PROJECT, "ascii")
+        for name, data in schema_files().items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
         (root / ".gitignore").write_text("__pycache__/\nreports/\n", "ascii")
     except (OSError, ValueError) as error:
         raise InputError(f"{root}: can't write the demo's recipes: {error}") from error

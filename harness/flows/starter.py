@@ -47,6 +47,15 @@ steps:
       - no:cacheprovider
       - --junitxml=reports/junit.xml
       - ${param.paths}
+    # timeout: 5m                # ends this step, and the run with it
+    # allowed_exit_codes: [0, 5] # pytest says 5 when it found no tests
+
+# One run for each value, all in one plan; ${matrix.part} stands for it in steps and env:
+# matrix:
+#   part: [unit, integration]
+
+# Recipes that must pass first; they enter the plan by themselves:
+# needs: [lint]
 
 parameters:
   paths: # harness run test --param paths=tests/unit
@@ -63,6 +72,7 @@ outputs:
   - name: results
     path: reports/junit.xml
     report: junit
+    max_size: 16MiB # a larger file is not kept, and the run fails
 
 env:
   PYTHONPATH: src # for projects that keep their package there
@@ -103,7 +113,8 @@ isolation: # never any network, whatever stands here
     cpus: 2
     memory: 2GiB
     wall: 10m
-    output: 64MiB
+    output: 64MiB # what a run prints
+    artifact: 64MiB # any one output that is kept
   tmp_exec: true # programs in /tmp may be executed
   allow_scripts: false # `sh -c ...`, `python -c ...` and the like are refused
 
@@ -155,5 +166,10 @@ def starter_files(name: str, principal: str, public_key: str) -> Mapping[str, by
         "recipes/format.yaml": _FORMAT.encode(),
         "policies/default.yaml": _POLICY.encode(),
         "policies/reviewers": reviewers.encode(),
-        **{f"{_SCHEMA_FOLDER}/{kind}-v1.json": schema_bytes(kind) for kind in _PUBLISHED},
+        **schema_files(),
     }
+
+
+def schema_files() -> Mapping[str, bytes]:
+    """Return the schemas that the first line of a recipe, policy or project file names."""
+    return {f"{_SCHEMA_FOLDER}/{kind}-v1.json": schema_bytes(kind) for kind in _PUBLISHED}

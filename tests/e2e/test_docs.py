@@ -18,7 +18,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/tutorial/first-sealed-run.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/tutorial/first-sealed-run.md",
+    "docs/how-to/in-ci.md",
+)
+BEFORE = {
+    "docs/how-to/in-ci.md": (
+        "harness init . --key KEY.pub --reviewer alice",
+        "printf 'def test_nothing():\\n    assert True\\n' > test_a.py",
+        f"cp '{ROOT}/docs/examples/ci_job.sh' .",
+    ),
+}
+"""What a page takes for granted: a project, say."""
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -91,6 +104,8 @@ def test_a_reader_can_follow_the_page(
     reader = Reader(tmp_path, images_lock, engine_url)
     reader.shell("git init --quiet . && mkdir -p src")
     (reader.folder / "src" / "a.py").write_text('x = {  "a":1 }\n', "utf-8")
+    for command in BEFORE.get(page, ()):
+        reader.follow(command)
     targets = (ROOT / "Makefile").read_text("utf-8")
     followed = 0
     for command in commands_of(page):

@@ -40,7 +40,7 @@ class LiveLog:
 
     def __init__(self, path: Path, sink: Sink | None) -> None:
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise state_error("make a live log", error) from error
         self._onlooker = LiveView(sink)

@@ -68,7 +68,7 @@ def _read_step(
             if refers(written[position][0]):
                 filler.mistakes.add(
                     places[position],
-                    f"{label}.run[{position}]: a parameter inside source text would be code",
+                    f"{label}.run[{position}]: a reference inside source text would be code",
                     "pass it as an argument after the source, or in env",
                 )
     shown = " ".join(argv).replace("\n", " ")[:SHOWN]

@@ -295,7 +295,7 @@ def test_scripts_need_the_switch_and_take_no_parameters_in_their_source() -> Non
     found = mistakes_in(text.replace("$1", "${param.x}"), {"x": "a"}, SCRIPTS)
     assert found == [
         (
-            "r.yaml:6:19: steps[0].run[2]: a parameter inside source text would be code "
+            "r.yaml:6:19: steps[0].run[2]: a reference inside source text would be code "
             "(fix: pass it as an argument after the source, or in env)"
         ),
     ]

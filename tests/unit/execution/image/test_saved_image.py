@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -254,3 +255,19 @@ def test_what_follows_the_end_of_a_layer_counts_for_its_digest(read: Read) -> No
     padded = TestImage(layers=[layer(("app", b"app")) + bytes(20480)])
     image, layers = read(docker_archive(padded))
     assert [digest_of(item) for item in layers] == image.config["rootfs"]["diff_ids"]
+
+
+@pytest.mark.parametrize("data", [docker_archive(APP), tar_of(layout_files(APP, nested=True))])
+def test_whatever_byte_is_changed_it_is_the_same_image_or_refused(read: Read, data: bytes) -> None:
+    chance = random.Random(20260131)  # noqa: S311 - the same each time
+    used = len(data.rstrip(b"\0"))
+    for _ in range(150):
+        changed = bytearray(data)
+        for _ in range(chance.randint(1, 3)):
+            changed[chance.randrange(used)] = chance.randrange(256)
+        try:
+            image, layers = read(bytes(changed))
+        except HarnessError:
+            continue
+        assert [digest_of(item) for item in layers] == image.config["rootfs"]["diff_ids"]
+        assert list(layers) == APP.layers or image.image_id != APP.image_id

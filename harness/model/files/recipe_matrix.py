@@ -53,7 +53,8 @@ def read_cells(node: Node | None, mistakes: Mistakes) -> tuple[Cell, ...]:
     if node is None or not all(values.values()):
         return ({},)
     if not values:
-        mistakes.add(node.place, "matrix: expected a key with its values, got none", _LIKE)
+        if children(node):  # an empty one was noted as such
+            mistakes.add(node.place, "matrix: expected a key with its values, got none", _LIKE)
         return ({},)
     count = math.prod(len(items) for items in values.values())
     if count > _MAX_COMBINATIONS:

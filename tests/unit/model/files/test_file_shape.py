@@ -36,10 +36,27 @@ RECIPE = {
     "image": "python",
     "policy": "default",
     "parameters": {"p": {"description": "x", "default": "a", "choices": ["a"], "pattern": "a"}},
-    "steps": [{"name": "n", "run": ["pytest", "${param.p}"]}],
+    "matrix": {"k": ["1.0", "v-_"], "l": ["x"], "exclude": [{"k": "1.0", "l": "x"}]},
+    "needs": ["build"],
+    "steps": [
+        {
+            "name": "n",
+            "run": ["pytest", "${param.p}", "${matrix.k}${matrix.l}"],
+            "timeout": "1m",
+            "allowed_exit_codes": [0, 5],
+        }
+    ],
     "inputs": {"include": ["src/**"], "exclude": ["*.log"]},
     "writable": ["src/**"],
-    "outputs": [{"name": "results", "path": "r.xml", "report": "junit"}],
+    "outputs": [
+        {
+            "name": "results",
+            "path": "r.xml",
+            "report": "junit",
+            "type": "application/xml",
+            "max_size": "1MiB",
+        }
+    ],
     "env": {"CI": "true"},
     "limits": {"cpus": 1, "memory": "512MiB", "pids": 64, "wall": "10m", "idle": "1m"},
     "workspace": "auto",

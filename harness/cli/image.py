@@ -40,9 +40,9 @@ def image() -> None:
 )
 @json_option
 def image_build(name: str, *, fresh: bool, as_json: bool) -> None:
-    """Build the image NAME from its definition and lock its content id.
+    """Build the image NAME from its definition.
 
-    Everything from outside is acquired first, by hash; the rest happens with the network off. An
+    Its content id is locked when it is done. Everything from outside is acquired first, by hash; the rest happens with the network off. An
     image that is built already from the same definition is left as it is; with --fresh it is built
     from the packages that the Debian archive has now.
     """
@@ -65,7 +65,9 @@ def image_build(name: str, *, fresh: bool, as_json: bool) -> None:
 @click.option("--replace", is_flag=True, help="Let NAME mean another image from now on.")
 @json_option
 def image_add(name: str, source: str, *, chosen: str, replace: bool, as_json: bool) -> None:
-    """Add an image that exists as NAME: put our init on top and lock its content id.
+    """Add an image that exists as NAME.
+
+    Our init is put on top as one layer, and the content id of the result is locked.
 
     SOURCE is an archive of `docker save` or an OCI layout (./image.tar), an image of the engine
     (name:tag, sha256:ID), or one of a registry (host:port/name:tag, host/name@sha256:DIGEST). A
@@ -86,7 +88,10 @@ def image_add(name: str, source: str, *, chosen: str, replace: bool, as_json: bo
 @image.command("list")
 @json_option
 def image_list(*, as_json: bool) -> None:
-    """List the locked images of this host, with their platform and where they came from."""
+    """List the locked images of this host.
+
+    Each with its id, platform, time, size at the engine, and where it came from.
+    """
     found = list_host_images(open_host())
     if as_json:
         print_json(
@@ -123,7 +128,11 @@ def image_list(*, as_json: bool) -> None:
 )
 @json_option
 def image_verify(name: str, *, source: bool, as_json: bool) -> None:
-    """Hash all that the engine holds of the image NAME, and its init, against what is locked."""
+    """Hash the image NAME against what is locked.
+
+    Everything that the engine holds of it is read back: config, layers, and the init that a worker of
+    it would start.
+    """
     host = open_host()
     with working(f"hashing image {name}", quiet=as_json):
         verified = verify_image(host, name, source=source)

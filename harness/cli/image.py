@@ -42,9 +42,9 @@ def image() -> None:
 def image_build(name: str, *, fresh: bool, as_json: bool) -> None:
     """Build the image NAME from its definition.
 
-    Its content id is locked when it is done. Everything from outside is acquired first, by hash; the rest happens with the network off. An
-    image that is built already from the same definition is left as it is; with --fresh it is built
-    from the packages that the Debian archive has now.
+    Its content id is locked when it is done. Everything from outside is acquired first, by hash;
+    the rest happens with the network off. An image that is built already from the same definition
+    is left as it is; with --fresh it is built from the packages that the Debian archive has now.
     """
     host = open_host()
     with narrating(quiet=as_json) as report:
@@ -130,8 +130,8 @@ def image_list(*, as_json: bool) -> None:
 def image_verify(name: str, *, source: bool, as_json: bool) -> None:
     """Hash the image NAME against what is locked.
 
-    Everything that the engine holds of it is read back: config, layers, and the init that a worker of
-    it would start.
+    Everything that the engine holds of it is read back: config, layers, and the init that a worker
+    of it would start.
     """
     host = open_host()
     with working(f"hashing image {name}", quiet=as_json):

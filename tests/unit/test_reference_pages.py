@@ -33,24 +33,47 @@ def test_schemas_and_tables_are_those_of_the_code(generator: ModuleType) -> None
 
 
 def examples(page: str) -> list[bytes]:
-    text = (DOCS / "reference" / page).read_text()
+    text = (DOCS / page).read_text()
     return [match.encode() for match in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
 
 
+POLICY = Policy(
+    name="default",
+    isolation=Isolation(),
+    approval=ApprovalPolicy(reviewers_digest=digest_of(b"")),
+    reviewers=b"",
+)
+
+
 def test_the_recipe_example_is_a_recipe() -> None:
-    policy = Policy(
-        name="default",
-        isolation=Isolation(),
-        approval=ApprovalPolicy(reviewers_digest=digest_of(b"")),
-        reviewers=b"",
-    )
-    (example,) = examples("recipe.md")
-    (recipe,) = read_recipe_cells(example, "recipe.md", name="unit", policy=policy, chosen={})
+    (example,) = examples("reference/recipe.md")
+    (recipe,) = read_recipe_cells(example, "recipe.md", name="unit", policy=POLICY, chosen={})
     assert recipe.steps[0].argv[-1] == "tests"
 
 
+def test_every_recipe_of_the_how_to_is_a_recipe() -> None:
+    found = [
+        [
+            cell.operation
+            for cell in read_recipe_cells(data, "page", name="parts", policy=POLICY, chosen={})
+        ]
+        for data in examples("how-to/write-a-recipe.md")
+    ]
+    assert found == [
+        ["parts"],
+        ["parts"],
+        ["parts"],
+        [
+            "parts:part=unit,level=quick",
+            "parts:part=unit,level=full",
+            "parts:part=integration,level=quick",
+        ],
+        ["parts"],
+    ]
+
+
 def test_the_policy_examples_are_policies() -> None:
-    project, host = examples("policy.md")
+    project, host = examples("reference/policy.md")
     policy = read_policy(project, "policy.md", name="default", reviewers=b"")
     assert policy.approval.rules[0].approvals == 2
     assert not read_host_isolation(host, "policy.md").allow_scripts

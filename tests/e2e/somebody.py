@@ -10,6 +10,8 @@ It answers each with the exit code, negative for a signal.
 
 from __future__ import annotations
 
+import contextlib
+import encodings
 import importlib
 import json
 import os
@@ -23,17 +25,16 @@ from typing import Any
 import harness
 from harness.cli.main import run_command_line
 
-CODECS = ("ascii", "idna", "latin_1", "utf_8")
-"""Python imports these when they are first used."""
-
 KILL_SECONDS = 30
 
 
 def import_all() -> None:
+    """Import the harness and every codec: Python imports those when they are first used."""
     for module in pkgutil.walk_packages(harness.__path__, "harness."):
         importlib.import_module(module.name)
-    for name in CODECS:
-        importlib.import_module(f"encodings.{name}")
+    for module in pkgutil.iter_modules(encodings.__path__, "encodings."):
+        with contextlib.suppress(ImportError):  # some are there on other systems only
+            importlib.import_module(module.name)
 
 
 def become(uid: int, gid: int, groups: list[int], umask: int) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from tests.fakes.controller_image import DECOYS, ROOT, controller_context, contr
 from tests.fakes.group_socket import open_to_its_group
 
 ADA = Account(uid=61234, gid=61235)
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SOCKET = "/var/run/docker.sock"
 ENGINE_TESTS = [pytest.mark.docker, pytest.mark.root, pytest.mark.timeout(300)]
 
@@ -121,6 +124,7 @@ def test_the_main_job_with_the_state_at_the_identical_path(inside: Inside, ada: 
     ran = run_inside(inside)
     assert ran["outcome"]["kind"] == "passed"
     assert (ran["workspace"], ran["workspaceReason"]) == ("overlay", SEEN)
+    assert isinstance(ran["usage"]["cpu_ms"], int), "the engine's own figure"
     inside("approve", ran["diff"], "--key", str(inside.home / "keys" / "ada"))
     inside("apply", ran["diff"])
     assert (ada.project / "README.md").read_bytes() == b"# Changed\n"
@@ -162,6 +166,30 @@ def test_only_what_the_package_needs_goes_to_the_engine(tmp_path: Path) -> None:
     assert {"pyproject.toml", "README.md", "harness/__main__.py", "images/init/init.c"} <= sent
     assert not sent & set(DECOYS)
     assert not [path for path in sent if "__pycache__" in path]
+
+
+@marked
+def test_the_command_of_the_page_starts_it(ada: Person, image: str) -> None:
+    page = (ROOT / "docs" / "how-to" / "who-may-run-it.md").read_text("utf-8")
+    (command,) = (block for block in BLOCK.findall(page) if block.startswith("docker run "))
+    socket = ada.engine.removeprefix("unix://")
+    for place, text in ((f"{SOCKET}:", f"{socket}:"), (f"%g {SOCKET}", f"%g {socket}")):
+        assert place in command
+        command = command.replace(place, text, 1)
+    groups = ",".join(str(group) for group in ada.account.groups)
+    who = [f"--reuid={ADA.uid}", f"--regid={ADA.gid}", f"--groups={groups}"]
+    done = subprocess.run(
+        ["setpriv", *who, "sh", "-c", command.replace("sealed-harness runs", f"{image} runs")],
+        cwd=ada.project,
+        env=ada.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "no runs yet" in done.stderr
+    require_theirs(ada)
 
 
 def require_theirs(ada: Person) -> None:

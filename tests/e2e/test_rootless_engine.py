@@ -25,12 +25,14 @@ from tests.fakes.rootless_engine import UID, RootlessEngine, init_of, load_busyb
 pytestmark = [pytest.mark.docker, pytest.mark.root]
 
 AS_ITS_USER = """
-import dataclasses, encodings.ascii, encodings.idna, json, os, pathlib, sys
+import dataclasses, json, os, pathlib, sys
 from harness.execution.engine.docker_images import DockerImageEngine
 from harness.execution.engine.spec import _worker_host_config
 from harness.model.digest import parse_digest
+from tests.e2e.somebody import import_all
 from tests.fakes.bench import Bench
 
+import_all()
 url, image, folder, user = sys.argv[1], parse_digest(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 os.setgroups([])
 os.setgid(user)

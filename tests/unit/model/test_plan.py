@@ -87,7 +87,7 @@ def test_a_plan_of_the_first_version_keeps_its_hash() -> None:
     ],
 )
 def test_a_malformed_plan_of_the_first_version_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="plan: |digest: "):
+    with pytest.raises(InputError, match=r"plan: |digest: "):
         parse_plan(canonical_bytes({**FIRST_VERSION, **change}))
 
 

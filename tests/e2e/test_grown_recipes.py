@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import At
-from tests.e2e.driver import Bed, refused
+from tests.e2e.driver import Bed, refused, untouched
 from tests.e2e.project import approve, write
 
 pytestmark = pytest.mark.docker
@@ -95,6 +95,30 @@ def test_each_cell_is_an_operation_with_its_own_end(grown: tuple[Bed, dict[str, 
     assert sealed["recipe"]["cell"] == {"times": "2", "mode": "fast"}
     assert sealed["recipe"]["steps"][0]["argv"] == ["python3", "make.py", "2"]
     assert (sealed["env"]["WORD"], sealed["env"]["MODE"]) == ("xy", "fast")
+
+
+def test_what_was_run_can_be_explained(grown: tuple[Bed, dict[str, Any]]) -> None:
+    bed, _ = grown
+    with untouched(bed):
+        (checked,) = bed("recipe", "check", "grown", "--explain", "--json").json()
+    explained = checked["explained"]
+    assert explained["operations"] == ["grown:times=2,mode=fast", "grown:times=9,mode=fast"]
+    told = {item["field"]: (item["value"], item["source"]) for item in explained["values"]}
+    assert told["steps[0].timeout"] == ("20s", "recipe")
+    assert told["limits.memory"] == ("512MiB", "policy")
+    assert told["limits.tmp"] == ("512MiB", "default")
+    assert (
+        explained["files"]
+        == bed("plan", "show", bed.facts["plan"], "--json").json()["operations"][0]["disclosure"][
+            "files"
+        ]
+    )
+    shown = bed("recipe", "check", "grown", "--explain").out
+    assert "recipes/grown.yaml:" in shown
+    assert "enters" in shown
+    shown = bed("plan", "show", bed.facts["plan"]).out
+    assert "(at most 20 s, exit 0 or 5 is allowed)" in shown
+    assert "out/data.bin as artifact data, application/octet-stream, at most 8 B" in shown
 
 
 def test_an_artifact_is_listed_and_comes_back_byte_for_byte(

@@ -19,7 +19,7 @@ from harness.execution.engine.ids import MAX_ID, UNPRIVILEGED
 from harness.execution.worker.strategy import TOO_LARGE
 from harness.execution.worker.sweep import state_id
 from tests.e2e.person import Account, Person, give, person
-from tests.e2e.project import only_operation, recipe, seal, write
+from tests.e2e.project import WRITABLE, only_operation, recipe, seal, write
 from tests.fakes.group_socket import open_to_its_group
 
 pytestmark = [pytest.mark.docker, pytest.mark.root]
@@ -32,6 +32,20 @@ ACCOUNTS = {
     "the largest id of an engine": Account(uid=MAX_ID, gid=MAX_ID),
     "the largest id of the kernel": Account(uid=2**32 - 2, gid=2**32 - 2, umask=0o077),
 }
+
+LEAVE = """\
+import runpy
+import sys
+from pathlib import Path
+
+sys.argv = ["tool.py", "few"]
+runpy.run_path("tool.py")
+Path("out").mkdir(mode=0o700)
+Path("out/report.txt").write_text("for its owner only\\n")
+Path("out/report.txt").chmod(0o400)
+print("left a report")
+"""
+OUTPUTS = "outputs:\n  - { name: report, path: out/report.txt }\n"
 
 LINGER = """\
 import time
@@ -58,18 +72,17 @@ def somebody(request: pytest.FixtureRequest, socket: Path, images_lock: Path) ->
         uid=listed.uid, gid=listed.gid, umask=listed.umask, groups=(socket.stat().st_gid,)
     )
     with person(account, engine=f"unix://{socket}", images_lock=images_lock) as made:
-        write(made.project / "linger.py", LINGER.encode())
-        write(
-            made.project / "recipes" / "linger.yaml",
-            recipe("linger").replace("tool.py, linger", "linger.py").encode(),
-        )
+        for name, code, more in (("leave", LEAVE, WRITABLE + OUTPUTS), ("linger", LINGER, "")):
+            text = recipe(name, more=more).replace(f"tool.py, {name}", f"{name}.py")
+            write(made.project / f"{name}.py", code.encode())
+            write(made.project / "recipes" / f"{name}.yaml", text.encode())
         give(made.project, account)
         yield made
 
 
 def test_the_main_job_and_back_is_theirs(somebody: Person) -> None:
     base = _content(somebody)
-    sealed = somebody("seal", "few", "--json", LOGNAME="somebody-else").json()
+    sealed = somebody("seal", "leave", "--json", LOGNAME="somebody-else").json()
     plan, account = sealed["plan"], somebody.account
     assert sealed["requester"] == {0: "root", 65534: "nobody"}.get(
         account.uid, f"uid-{account.uid}"
@@ -81,6 +94,10 @@ def test_the_main_job_and_back_is_theirs(somebody: Person) -> None:
     assert (ran["workspaceReason"] == TOO_LARGE) == (account.uid > MAX_ID)
     somebody.approve(ran["diff"], "diff")
     somebody("apply", ran["diff"])
+    report = somebody.home / "report"
+    somebody("artifacts", "get", ran["run"], "report", "--output", str(report))
+    assert report.read_bytes() == b"for its owner only\n"
+    assert "left a report" in somebody("runs", "logs", ran["run"]).out
     assert (somebody.project / "README.md").read_bytes() == b"# Changed\n"
     _require_theirs(somebody)
     new, folder, tool = (somebody.project / name for name in ("deep/new.txt", "deep", "deep/tool"))

@@ -28,7 +28,7 @@ _REASONS: Mapping[str, tuple[str, str]] = {
     "absent": ("there is no socket", ""),
     "denied": (
         "this user may not use it",
-        "ask an administrator to add you to the group docker, or run a rootless engine",
+        "ask an administrator to add you to the group docker and log in again, or run one rootless",
     ),
     "silent": ("nobody answers", "start it, or look into its log"),
     "unverified": (

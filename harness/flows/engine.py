@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from harness.execution.engine.docker_registry import DockerRegistryEngine
 from harness.execution.host.find import EngineAddress, find_engine
 from harness.flows.session import Host
+
+if TYPE_CHECKING:
+    from harness.execution.engine.docker_registry import DockerRegistryEngine
 
 
 def open_engine(host: Host) -> DockerRegistryEngine:
@@ -20,4 +23,9 @@ def open_engine(host: Host) -> DockerRegistryEngine:
 
 def open_engine_at(address: EngineAddress) -> DockerRegistryEngine:
     """Open the engine at an address that answered."""
+    # The SDK takes longer to import than many commands take; most of them need no engine.
+    from harness.execution.engine.docker_registry import (  # noqa: PLC0415 - as said
+        DockerRegistryEngine,
+    )
+
     return DockerRegistryEngine(address.url, tls=address.tls)

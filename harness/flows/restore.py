@@ -17,27 +17,23 @@ from harness.errors import (
     InputError,
     LedgerBrokenError,
     SandboxUnavailableError,
-    StateError,
     VerificationError,
 )
 from harness.execution.image.lock import read_lock
 from harness.flows.images import list_host_images
 from harness.flows.named_objects import named_objects
 from harness.flows.projects import KnownProject, list_projects
+from harness.flows.restored import MARK, mark_bytes, settle_restore
 from harness.flows.session import Host, open_host, read_clock
 from harness.flows.unpack import unpack
 from harness.ledger.kept import read_kept, require_continues
 from harness.ledger.key_folder import KeyFolder
 from harness.ledger.log import Ledger
 from harness.model.backup import Manifest
-from harness.model.canonical import canonical_bytes, parse_canonical
 from harness.store.archive import ArchiveReader
-from harness.store.durable import state_error, sync_folder, write_durably
+from harness.store.durable import write_durably
 from harness.store.fresh_folder import fill_fresh
 from harness.store.state import StateFolder, find_state_root
-
-MARK = "restored.json"
-MARK_KIND = "harness/restored/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +78,7 @@ def restore_state(file: Path, *, environment: Mapping[str, str], kept: bytes = b
         manifest = _read(file, folder)
         state = StateFolder(folder)
         _verify(state, manifest, kept)
-        mark = canonical_bytes(
-            {"_type": MARK_KIND, "entries": manifest.entries, "backup": manifest.created}
-        )
-        write_durably(folder / MARK, mark)
+        write_durably(folder / MARK, mark_bytes(manifest.entries, manifest.created))
     host = open_host(environment)
     keys = KeyFolder(host.state.host)
     try:
@@ -101,40 +94,6 @@ def restore_state(file: Path, *, environment: Mapping[str, str], kept: bytes = b
         lost_projects=tuple(item for item in list_projects(host.state) if item.place != "here"),
         missing_images=_missing_images(host),
     )
-
-
-def settle_restore(host: Host) -> str:
-    """Say on the ledger that the state was restored, when that was not said yet.
-
-    Returns:
-        What was said, for people; empty when there was nothing to say.
-
-    Raises:
-        LedgerBrokenError: the private host key is not there, or the ledger does not fit.
-        StateError: the state folder can't be read or written.
-    """
-    mark = host.state.root / MARK
-    try:
-        data = mark.read_bytes()
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise state_error(f"read {MARK}", error) from error
-    try:
-        value = parse_canonical(data, MARK_KIND)
-        body = {"entries": value["entries"], "backup": value["backup"]}
-    except (InputError, KeyError) as error:
-        raise StateError(f"state folder: {MARK}: is not as it was written") from error
-    if not any(
-        entry.verb == "restore" and dict(entry.body) == body for entry in host.ledger.entries()
-    ):
-        host.ledger.append("restore", "done", project="", body=body)
-    try:
-        mark.unlink(missing_ok=True)
-    except OSError as error:
-        raise state_error(f"remove {MARK}", error) from error
-    sync_folder(host.state.root)
-    return f"state restored from the backup of {body['backup']}; earlier approvals count no more"
 
 
 def _read(file: Path, folder: Path) -> Manifest:

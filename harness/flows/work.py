@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import EngineUnreachableError, HarnessError
+from harness.execution.apply.journal import find_pending
 from harness.execution.engine.port import LABEL_RUN, LABEL_STATE, ImageEngine
 from harness.execution.worker.sweep import controller_lives, is_owned, state_id, sweep
 from harness.execution.worker.workspace import remove_workspace
-from harness.flows.apply import settle_apply
 from harness.flows.engine import open_engine
 from harness.flows.gates import load_plan
 from harness.flows.history import list_runs
 from harness.flows.operation import append_end
-from harness.flows.restore import settle_restore
+from harness.flows.restored import settle_restore
 from harness.flows.run import hold_runs
 from harness.flows.session import Host, Session, open_session
 from harness.model.outcome import Outcome
@@ -62,9 +62,17 @@ def begin_work(start: Path) -> tuple[Session, Settled]:
     """
     session = open_session(start)
     restored = settle_restore(session.host)
-    applied = settle_apply(session)
+    applied = _settle_apply(session)
     runs, problems = settle_runs(session)
     return session, Settled(runs=runs, apply=applied, restore=restored, problems=problems)
+
+
+def _settle_apply(session: Session) -> str:
+    if find_pending(session.state.project(session.project.id)) is None:
+        return ""
+    from harness.flows.apply import settle_apply  # noqa: PLC0415 - slow to import, and seldom so
+
+    return settle_apply(session)
 
 
 def settle_runs(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -62,6 +62,11 @@ def parse_given_digest(text: str) -> Digest:
     raise InputError(f"hash: expected 64 hex digits, got {text!r:.100}")
 
 
+def is_full_digest(text: str) -> bool:
+    """Tell whether text is a full digest, with or without `sha256:`."""
+    return _FORM.fullmatch(PREFIX + text.removeprefix(PREFIX)) is not None
+
+
 def is_short_digest(text: str) -> bool:
     """Tell whether text could name a digest by 12 or more of its hex digits."""
     return _SHORT.fullmatch(text) is not None

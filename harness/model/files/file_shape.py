@@ -10,7 +10,6 @@ compares its verdicts with an independent validator.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -219,6 +218,8 @@ def _note_missing(name: str, rule: Schema, place: Place, mistakes: Mistakes, lab
 
 
 def _nearest(name: str, known: tuple[str, ...]) -> str:
+    import difflib  # noqa: PLC0415 - only for a mistyped name
+
     close = difflib.get_close_matches(name[:60].lower(), known, n=1)
     return f"did you mean {close[0]!r}?" if close else ""
 

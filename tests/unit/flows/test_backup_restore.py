@@ -18,7 +18,8 @@ from harness.errors import (
 from harness.flows import backup
 from harness.flows.backup import BackedUp, back_up
 from harness.flows.projects import list_projects
-from harness.flows.restore import MARK, Restored, restore_state, settle_restore
+from harness.flows.restore import Restored, restore_state
+from harness.flows.restored import MARK, settle_restore
 from harness.flows.session import Host, open_host
 from harness.ledger.key_folder import KeyFolder
 from tests.fakes.old_state import OLD_ROOT, OldState, unpack_old_state
@@ -209,6 +210,14 @@ def test_a_damaged_object_is_named_and_nothing_written(host: Host, tmp_path: Pat
     refuse(host, tmp_path / "b.tar", f"{digest}: stored bytes have another", VerificationError)
     path.write_bytes(good[:-1])
     refuse(host, tmp_path / "b.tar", f"{digest}: stored bytes have another", VerificationError)
+
+
+def test_an_object_that_is_gone_is_named_while_it_can_still_be_looked_for(
+    host: Host, tmp_path: Path
+) -> None:
+    record = next(e for e in host.ledger.entries() if e.body.get("record")).body["record"]
+    host.blobs.path_of(record).unlink()
+    refuse(host, tmp_path / "b.tar", f"{record}: is not in the store", VerificationError)
 
 
 def test_a_damaged_ledger_is_not_kept(host: Host, tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from harness.errors import InputError, StateError
+from harness.errors import InputError, StateError, VerificationError
+from harness.flows.named_objects import named_objects
 from harness.flows.session import Host, now_text
 from harness.ledger.chain import hash_text
 from harness.ledger.key_folder import KeyFolder
@@ -88,7 +89,8 @@ def back_up(host: Host, file: Path, *, with_key: bool) -> BackedUp:
     _check_target(host.state, file)
     lines = _wait_for_applies(host)
     small = _small_files(host.state, lines, with_key=with_key)
-    objects = dict(_stored(host.blobs))
+    objects = dict(sorted(host.blobs.listing()))
+    _require_whole(host.blobs, lines, objects)
     entries = host.state.ledger / "entries.jsonl"
     length = lines.head.length
     files = [describe(path, data) for path, data in small.items()]
@@ -196,9 +198,16 @@ def _private_key(state: StateFolder, lines: SignedLines) -> bytes:
     return key.to_pem()
 
 
-def _stored(blobs: BlobStore) -> Iterator[tuple[Digest, int]]:
-    """Yield digest and size of every stored object, in the order of the digests."""
-    yield from sorted(blobs.listing())
+def _require_whole(blobs: BlobStore, lines: SignedLines, objects: Mapping[Digest, int]) -> None:
+    """Refuse to make a backup that could not be restored: one without all that its ledger names."""
+    try:
+        for digest in named_objects(lines.entries, blobs.get):
+            if digest not in objects:
+                raise VerificationError(
+                    f"backup: object {digest} is named by the ledger and missing"
+                )
+    except InputError as error:
+        raise VerificationError(f"backup: {error.message}") from error
 
 
 @contextlib.contextmanager

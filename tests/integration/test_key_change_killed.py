@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -15,7 +12,7 @@ from harness.errors import InputError
 from harness.ledger.key_change import KeyChange, KeyVerb
 from harness.ledger.key_folder import KeyFolder
 from harness.ledger.log import Ledger
-from harness.store import failpoints
+from tests.fakes.kill import kill_at
 
 
 def open_ledger(root: Path) -> Ledger:
@@ -30,20 +27,6 @@ def begin(root: Path, *, lose: tuple[str, ...] = ()) -> None:
         open_ledger(root).append("seal", "done", project="p", body={"n": number})
     for name in lose:
         (root / "host" / name).unlink()
-
-
-def kill_at(point: int, work: Callable[[], object]) -> bool:
-    """Do work in a child that SIGKILLs itself at a point; tell whether it came that far."""
-    child = os.fork()
-    if child == 0:
-        failpoints._ARMED, failpoints._KILL_AT = True, point
-        failpoints._numbers = count(1)
-        try:
-            work()
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
 def give_again(ledger: Ledger, verb: KeyVerb) -> KeyChange | None:

@@ -13,10 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from xml.etree.ElementTree import ParseError
-
-from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import DefusedXMLParser
 
 MAX_REPORT_BYTES = 64 << 20
 MAX_ELEMENTS = 1_000_000
@@ -66,6 +62,12 @@ def read_report(data: bytes) -> TestReport:
     """Count the cases of a JUnit report."""
     if len(data) > MAX_REPORT_BYTES:
         return TestReport(problem=f"test report: expected at most {MAX_REPORT_BYTES} bytes")
+    # Only here: every run imports this module, and few recipes have a report.
+    from xml.etree.ElementTree import ParseError  # noqa: PLC0415 - parsed by the next two
+
+    from defusedxml import DefusedXmlException  # noqa: PLC0415
+    from defusedxml.ElementTree import DefusedXMLParser  # noqa: PLC0415
+
     counter = _Counter()
     parser = DefusedXMLParser(target=counter, forbid_dtd=True)
     try:

@@ -34,9 +34,9 @@ from harness.execution.worker.output import OutputCapture
 from harness.execution.worker.places import Collected, CopyPlace, OverlayPlace, Place
 from harness.execution.worker.protocol import END, EXIT_USAGE, init_arguments
 from harness.execution.worker.session import Session
-from harness.execution.worker.strategy import choose_strategy
+from harness.execution.worker.strategy import Choice, choose_strategy
 from harness.execution.worker.watch import DiskWatch
-from harness.execution.worker.workspace import make_workspace
+from harness.execution.worker.workspace import Workspace, make_workspace
 from harness.model.outcome import Facts
 
 OUTER_MS = 60_000
@@ -71,51 +71,67 @@ def run_operation(
         EngineUnreachableError: nobody answers.
         StateError: little free space, or the run's folder can't be written.
     """
-    info, stop = engine.info(), stop or StopRequest()
+    job = _prepare(engine, operation)
+    with _captures(operation) as captures:
+        live = LiveView(sink)
+        try:
+            end = _perform(job, captures=captures, live=live, stop=stop or StopRequest())
+        finally:
+            live.close()
+            job.made.remove()
+        return WorkerResult(
+            facts=_facts(operation, end),
+            stdout=captures[0].finish(),
+            stderr=captures[1].finish(),
+            observed=_observed(job.info, end),
+            usage=_usage(end.session, end.reading),
+            workspace=job.choice.strategy,
+            workspace_reason=job.choice.reason,
+            workspace_folder=job.workspace.folder,
+            upper=job.workspace.upper,
+            gone=end.left.gone,
+            trouble=end.left.trouble,
+            engine=job.info.version,
+            live_missed=live.missed,
+            problems=tuple(job.made.problems),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """All that is decided before anything is made on the engine."""
+
+    engine: Engine
+    info: EngineInfo
+    operation: Operation
+    choice: Choice
+    workspace: Workspace
+    made: Made
+    spec: ContainerSpec
+    place: Place
+
+
+def _prepare(engine: Engine, operation: Operation) -> _Job:
+    """Look at engine and image, choose the strategy, and make our folders."""
+    info = engine.info()
     unset = _names_of(engine.image(operation.image.image_id).env)
     choice = choose_strategy(engine, info, operation)
     workspace = make_workspace(operation.folder / "workspace", uid=operation.uid, gid=operation.gid)
     uid, gid = worker_ids(info, operation.uid, operation.gid)
     operation = replace(operation, uid=uid, gid=gid)
     made = Made(engine, f"harness-{operation.run}-{secrets.token_hex(4)}", _labels(operation))
-    spec = _container_spec(operation, made.name, unset)
-    place: Place = (
-        OverlayPlace(operation, workspace)
+    return _Job(
+        engine=engine,
+        info=info,
+        operation=operation,
+        choice=choice,
+        workspace=workspace,
+        made=made,
+        spec=_container_spec(operation, made.name, unset),
+        place=OverlayPlace(operation, workspace)
         if choice.strategy == "overlay"
-        else CopyPlace(engine, operation, workspace, made)
+        else CopyPlace(engine, operation, workspace, made),
     )
-    with _captures(operation) as captures:
-        live = LiveView(sink)
-        try:
-            end = _perform(
-                engine,
-                operation,
-                spec,
-                place=place,
-                made=made,
-                captures=captures,
-                live=live,
-                stop=stop,
-            )
-        finally:
-            live.close()
-            made.remove()
-        return WorkerResult(
-            facts=_facts(operation, end),
-            stdout=captures[0].finish(),
-            stderr=captures[1].finish(),
-            observed=_observed(info, end),
-            usage=_usage(end.session, end.reading),
-            workspace=choice.strategy,
-            workspace_reason=choice.reason,
-            workspace_folder=workspace.folder,
-            upper=workspace.upper,
-            gone=end.left.gone,
-            trouble=end.left.trouble,
-            engine=info.version,
-            live_missed=live.missed,
-            problems=tuple(made.problems),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,22 +147,19 @@ class _End:
 
 
 def _perform(
-    engine: Engine,
-    operation: Operation,
-    spec: ContainerSpec,
+    job: _Job,
     *,
-    place: Place,
-    made: Made,
     captures: tuple[OutputCapture, OutputCapture],
     live: LiveView,
     stop: StopRequest,
 ) -> _End:
     """Make the worker, let it run, and bring here what it left."""
-    state = _create(engine, spec, place, made)
+    engine, made, place = job.engine, job.made, job.place
+    state = _create(engine, job.spec, place, made)
     is_filled = place.fill(stop)
     made.connection, disk = engine.attach(state.container), place.watch()
     session = Session(
-        made.connection, operation, captures=captures, live=live, disk=disk, stop=stop
+        made.connection, job.operation, captures=captures, live=live, disk=disk, stop=stop
     )
     reading, left = CgroupReading(), Collected()
     last: ContainerState | None = state

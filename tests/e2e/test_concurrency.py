@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from harness.execution.image.lock import lock_bytes, read_lock
+from harness.model.digest import digest_of
 from tests.e2e.conftest import At
 from tests.e2e.driver import SECONDS, Bed
 
@@ -31,6 +34,14 @@ def await_verb(bed: Bed, verb: str) -> None:
     while verb not in bed.verbs():
         assert time.monotonic() < until, f"{verb} never came"
         time.sleep(0.05)
+
+
+def lock_an_image_that_is_gone(bed: Bed) -> None:
+    """Let images.lock name one more image, which the engine does not have."""
+    locked = read_lock(bed.state / "images.lock")
+    image = replace(locked["python"].image, name="gone", image_id=digest_of(b"gone"))
+    locked["gone"] = replace(locked["python"], image=image)
+    (bed.state / "images.lock").write_bytes(lock_bytes(locked))
 
 
 def test_a_grant_that_another_run_took_is_refused_as_such(at: At) -> None:
@@ -71,6 +82,7 @@ def test_seals_and_approvals_side_by_side_all_count(at: At) -> None:
 
 def test_while_a_run_goes_on_others_look_back_up_and_change_the_key(at: At) -> None:
     bed = at("plan approved")
+    lock_an_image_that_is_gone(bed)
     run = bed.start("run", bed.facts["plan"])
     await_verb(bed, "run.intent")
     file = str(bed.home / "during.tar")
@@ -88,7 +100,8 @@ def test_while_a_run_goes_on_others_look_back_up_and_change_the_key(at: At) -> N
     assert report.warnings == ()
 
     place = str(bed.home / "restored")
-    bed("state", "restore", file, HARNESS_STATE=place)
+    restored = bed("state", "restore", file, "--json", HARNESS_STATE=place).json()
+    assert restored["missingImages"] == ["gone"]
     bed("ledger", "verify", HARNESS_STATE=place)
     (found,) = bed("runs", "list", "--json", HARNESS_STATE=place).json()
     ended = found["kind"] != "running"

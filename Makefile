@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 STATE  := $(CURDIR)/.test/state
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types contracts unit format reference undo clean
+.PHONY: help demo test check lint types contracts unit bench speed format reference undo clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,6 +31,12 @@ contracts: $(VENV)/ready
 
 unit: $(VENV)/ready
 	@$(PYTHON) -m pytest -q -n 2 tests/unit tests/architecture
+
+bench: $(VENV)/ready  ## Measure, print a JSON line a figure, fail over a bound. Takes 15 minutes.
+	@HARNESS_STATE=$(STATE) $(PYTHON) -m tests.bench
+
+speed: $(VENV)/ready  ## The same, and write docs/reference/speed.md with its plot anew.
+	@HARNESS_STATE=$(STATE) $(PYTHON) -m tests.bench --page docs/reference
 
 format: $(VENV)/ready  ## Format the code.
 	@$(VENV)/bin/ruff check --quiet --fix . ; $(VENV)/bin/ruff format --quiet .

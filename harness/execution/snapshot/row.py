@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 from harness.execution.snapshot.facts import Facts, pack_facts, unpack_facts
 from harness.execution.snapshot.selection import Verdict
 from harness.execution.snapshot.survey import Recorded
-from harness.model.digest import PREFIX
+from harness.model.digest import PREFIX, Digest
 
 # Compared by number: an enum's own look-up is slow, and this is asked for every entry.
 OUT = (int(Verdict.SKIP), int(Verdict.UNSEEN))
@@ -78,6 +78,7 @@ class Row:
         details: verdict, mode, size and digest of all entries, packed.
         walked: positions of the sub-folders that were looked into.
         secrets: why files were left out, by position.
+        targets: digests of the targets of its links.
         files: number of its files that enter.
         file_bytes: their sizes, added up.
         digest: of its folder object; empty when it did not enter.
@@ -93,6 +94,7 @@ class Row:
     details: bytes
     walked: tuple[int, ...]
     secrets: Mapping[int, str]
+    targets: tuple[str, ...]
     files: int
     file_bytes: int
     digest: str
@@ -127,11 +129,17 @@ class Row:
             ),
             walked=tuple(place for place, item in enumerate(seen) if item.is_walked),
             secrets={place: item.secret for place, item in enumerate(seen) if item.secret},
+            targets=tuple(item.digest for item in seen if stat.S_ISLNK(item.facts.mode)),
             files=len(entering),
             file_bytes=sum(item.facts.size for item in entering),
             digest=digest,
             size=size,
         )
+
+    def objects(self) -> Iterator[Digest]:
+        """Yield the digests of what the store has to hold, or the folder must be looked at."""
+        needed = (self.digest, self.ignore.digest if self.ignore else "", *self.targets)
+        return (Digest(digest) for digest in needed if digest)
 
     def recorded(self, path: bytes) -> Recorded:
         """Return what a survey needs; `path` is the folder's own."""

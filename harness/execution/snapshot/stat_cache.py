@@ -29,7 +29,7 @@ from harness.store.sqlite import open_derived, remove_derived
 RACY_NS = 2_000_000_000
 SELECTIONS_KEPT = 8
 
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
     CREATE TABLE folders (
         scope TEXT, path BLOB, own BLOB, watched BLOB, facts BLOB, others BLOB, details BLOB,
@@ -105,9 +105,9 @@ def _keep_recent(database: sqlite3.Connection, scope: str) -> None:
 def _encode(folder: bytes, row: Row, racy_from: int) -> tuple[object, ...]:
     row = _without_racy(row, racy_from)
     rest = ""
-    if row.ignore or row.secrets:
+    if row.ignore or row.secrets or row.targets:
         ignore = row.ignore and [row.ignore.verdict, *row.ignore.facts, *row.ignore[2:]]
-        rest = json.dumps([ignore, list(row.secrets.items())])
+        rest = json.dumps([ignore, list(row.secrets.items()), row.targets])
     walked = struct.pack(f"<{len(row.walked)}I", *row.walked)
     packed = (folder, row.own, row.watched, row.facts, row.others, row.details, walked)
     plain = (row.rules, row.digest, row.size, row.files, row.file_bytes, rest)
@@ -137,7 +137,7 @@ def _decode(checksum: int, *columns: Any) -> Row:
         raise ValueError("a row is damaged")
     _, own, watched, facts, others, details, walked = packed
     rules, digest, size, files, file_bytes, rest = plain
-    ignore, secrets = json.loads(rest) if rest else (None, ())
+    ignore, secrets, targets = json.loads(rest) if rest else (None, (), ())
     return Row(
         own=own,
         rules=rules,
@@ -148,6 +148,7 @@ def _decode(checksum: int, *columns: Any) -> Row:
         details=details,
         walked=struct.unpack(f"<{len(walked) // 4}I", walked),
         secrets=dict(secrets),
+        targets=tuple(targets),
         files=files,
         file_bytes=file_bytes,
         digest=digest,

@@ -13,7 +13,6 @@ from typing import Self
 from harness.execution.snapshot.ignore import IgnoreChain, name_rules
 from harness.execution.snapshot.row import Row, child_paths
 from harness.execution.snapshot.survey import find_changed
-from harness.model.digest import Digest
 from harness.store.blobs import BlobStore
 
 
@@ -40,9 +39,8 @@ class Unchanged:
         """
         changed = find_changed(root_fd, (row.recorded(path) for path, row in known.items()))
         for path, row in known.items():
-            if not _is_stored(row, blobs) or any(
-                below not in known for below in child_paths(path, row)
-            ):
+            is_stored = all(map(blobs.has, row.objects()))
+            if not is_stored or any(below not in known for below in child_paths(path, row)):
                 changed.add(path)
         return cls(known, frozenset(_with_those_above(changed)))
 
@@ -79,8 +77,3 @@ def _with_those_above(paths: Iterable[bytes]) -> set[bytes]:
             found.add(upper)
             upper = upper.rpartition(b"/")[0]
     return found
-
-
-def _is_stored(row: Row, blobs: BlobStore) -> bool:
-    digests = (row.digest, row.ignore.digest if row.ignore else "")
-    return all(blobs.has(Digest(digest)) for digest in digests if digest)

@@ -11,7 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,7 @@ FROM {image}
 COPY pip /usr/lib/python3/dist-packages/pip
 COPY ssh-keygen /usr/bin/ssh-keygen
 """
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 PACKAGES = "--no-index --find-links /src/wheels sealed-harness"
 DECOYS = (".env", "state/host/key.pem", "harness/__pycache__/decoy.pyc", "tests/decoy.py")
 """What a checkout may hold and an image must not get."""
@@ -73,9 +76,12 @@ def controller_image(engine: str, image: Digest, folder: Path) -> Iterator[str]:
     builder = Builder(docker.APIClient(base_url=engine, version="auto", timeout=120), [])
     kept = {item["Id"].removeprefix("sha256:")[:12] for item in builder.client.images(all=True)}
     try:
-        base = builder.build(_base_context(folder / "base", image), {})
         context = controller_context(folder / "controller")
-        _lay_wheels(context / "wheels")
+        with ThreadPoolExecutor() as pool:
+            wheels = [pool.submit(lay, context / "wheels") for lay in (_own_wheel, _needed_wheels)]
+            base = builder.build(_base_context(folder / "base", image), {})
+            for laid in wheels:
+                laid.result()
         yield builder.build(context, {"BASE": base, "PACKAGES": PACKAGES})
     finally:
         builder.made = [made for made in builder.made if made not in kept]
@@ -106,10 +112,14 @@ def _base_context(folder: Path, image: Digest) -> Path:
     return folder
 
 
-def _lay_wheels(folder: Path) -> None:
-    """Make the harness's wheel, and fetch those of what it needs, for the image's Python."""
-    pip_of = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip_of, "wheel", "--no-deps", f"--wheel-dir={folder}", str(ROOT)], check=True)
-    (wheel,) = folder.iterdir()
+def _own_wheel(folder: Path) -> None:
+    """Make the harness's wheel."""
+    subprocess.run([*PIP, "wheel", "--no-deps", f"--wheel-dir={folder}", str(ROOT)], check=True)
+
+
+def _needed_wheels(folder: Path) -> None:
+    """Fetch the wheels of what the harness needs, for the image's Python."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     only = ["--only-binary=:all:", "--python-version=3.11"]
-    subprocess.run([*pip_of, "download", *only, f"--dest={folder}", str(wheel)], check=True)
+    needed = project["dependencies"]
+    subprocess.run([*PIP, "download", *only, f"--dest={folder}", *needed], check=True)

@@ -114,7 +114,7 @@ def perform(
         append_end(
             run.session, run.plan, operation.name, Outcome(kind="infra-failure", cause=error.code)
         )
-        _clean_up(run, operation, folder)
+        _clean_up(run, operation, folder, is_clear=False)
         raise
     tell("reading what it changed")
     imported, trouble = _import(run, operation, view, result)
@@ -130,7 +130,8 @@ def perform(
     if imported is not None:
         _quarantine(run, operation, record.outcome, imported)
     append_end(run.session, run.plan, operation.name, record.outcome, record=record)
-    problems = (*result.problems, *_clean_up(run, operation, folder))
+    cleared = _clean_up(run, operation, folder, is_clear=not result.problems)
+    problems = (*result.problems, *cleared)
     if trouble is not None:
         raise trouble
     return Ended(
@@ -264,14 +265,17 @@ def _quarantine(
     )
 
 
-def _clean_up(run: RunInHand, operation: SealedOperation, folder: Path) -> tuple[str, ...]:
+def _clean_up(
+    run: RunInHand, operation: SealedOperation, folder: Path, *, is_clear: bool
+) -> tuple[str, ...]:
     """Remove the workspace and the operation's folder; what stays is named and swept later.
 
-    The folder is what the sweep goes by, so it stays as long as anything else does.
+    The folder is what the sweep goes by, so it stays as long as anything else does. Where all was
+    removed from the engine without trouble (`is_clear`), the engine is not asked again.
     """
     state = state_id(run.session.state.root)
     try:
-        if is_owned(run.engine.owned(state), run.plan.run):
+        if not is_clear and is_owned(run.engine.owned(state), run.plan.run):
             return (f"run {run.plan.run}: something is left; the next command removes it",)
         remove_workspace(
             run.engine,

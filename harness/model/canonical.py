@@ -24,7 +24,8 @@ JsonObject: TypeAlias = Mapping[str, Json]
 MAX_DEPTH = 64
 
 _VERSIONED = re.compile(r"(harness/[a-z-]+)/v([1-9][0-9]{0,8})", re.ASCII)
-_LONG_NUMBER = re.compile(rb"[0-9]{16}")
+# Where a number stands in the compact form; the digits of a digest stand between quotes.
+_LONG_NUMBER = re.compile(rb"[:,\[]-?[0-9]{16}")
 _COMPACT = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

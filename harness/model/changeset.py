@@ -155,8 +155,13 @@ def parse_by_products(data: bytes) -> tuple[ByProduct, ...]:
         raise InputError(f"by-products: malformed item: {error}") from error
 
 
-def build_changeset(load: LoadFolder, base: Digest, changes: tuple[Change, ...]) -> Changeset:
+def build_changeset(
+    load: LoadFolder, base: Digest, changes: tuple[Change, ...]
+) -> tuple[Changeset, dict[Digest, bytes]]:
     """Sort changes, compute the snapshot they lead to, and give new folders their real nodes.
+
+    Returns:
+        The changeset, and every folder object on the changed paths, by digest.
 
     Raises:
         InputError: a change lies below something that is not a folder.
@@ -167,16 +172,13 @@ def build_changeset(load: LoadFolder, base: Digest, changes: tuple[Change, ...])
     def load_new(digest: Digest) -> bytes:
         return made[digest] if digest in made else load(digest)
 
-    return Changeset(
-        base=base,
-        result=root.digest,
-        changes=tuple(
-            Change(c.path, c.before, look_up(load_new, root.digest, c.path))
-            if c.after and c.after.type == "folder"
-            else c
-            for c in ordered
-        ),
+    settled = tuple(
+        Change(c.path, c.before, look_up(load_new, root.digest, c.path))
+        if c.after and c.after.type == "folder"
+        else c
+        for c in ordered
     )
+    return Changeset(base=base, result=root.digest, changes=settled), made
 
 
 def result_of(

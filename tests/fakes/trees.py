@@ -123,7 +123,7 @@ def changeset_between(before: Tree, after: Tree, blobs: BlobStore) -> Changeset:
                 None if two is None else node_of(two),
             )
         )
-    changeset = build_changeset(blobs.get, base.digest, tuple(changes))
+    changeset, _ = build_changeset(blobs.get, base.digest, tuple(changes))
     assert changeset.result == result.digest
     return changeset
 

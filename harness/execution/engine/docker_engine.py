@@ -9,6 +9,7 @@ import io
 import ssl
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, cast
 
 from harness.errors import (
@@ -52,7 +53,11 @@ class DockerEngine(DockerCopies):
     """A Docker Engine, or what speaks its API."""
 
     def info(self) -> EngineInfo:
-        """Return what the engine says of itself."""
+        """Return what the engine says of itself; it is asked once, for it takes its time."""
+        return self._info
+
+    @cached_property
+    def _info(self) -> EngineInfo:
         found, api = self._call("info", lambda client: (client.info(), client.api_version))
         options = tuple(str(option) for option in found.get("SecurityOptions") or ())
         architecture = str(found.get("Architecture", ""))

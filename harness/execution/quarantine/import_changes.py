@@ -27,7 +27,6 @@ from harness.model.changeset import (
     Change,
     Changeset,
     build_changeset,
-    result_of,
 )
 from harness.model.digest import Digest
 from harness.model.recipe import Output
@@ -104,8 +103,7 @@ def import_changes(
             intake.take(found)
     changes, by_products = settle(intake.candidates)
     _keep_before(changes, read_base, blobs)
-    changeset = build_changeset(load, base, changes)
-    _, made = result_of(load, base, changeset.changes)
+    changeset, made = build_changeset(load, base, changes)
     for data in made.values():
         blobs.put(data)
     landing = {change.path for change in changes} | {item.path for item in by_products}

@@ -83,7 +83,7 @@ def test_what_is_left_by_any_patterns_is_a_tree_and_nothing_is_silent(
         write_upper(upper, before, after, random.Random(seed))  # noqa: S311 - a test repeats by its seed
         case = QuarantineCase(blobs=blobs, base=before, writable=tuple(patterns))
         imported = case.run(upper)
-        again = build_changeset(blobs.get, imported.changeset.base, imported.changeset.changes)
+        again, _ = build_changeset(blobs.get, imported.changeset.base, imported.changeset.changes)
         assert again == imported.changeset
         everything = {c.path for c in changeset_between(before, after, blobs).changes}
         shown = [c.path for c in imported.changeset.changes] + [

@@ -111,9 +111,8 @@ def perform(
     try:
         result = _work(run, operation, view, folder, sink=sink, stop=stop)
     except HarnessError as error:
-        append_end(
-            run.session, run.plan, operation.name, Outcome(kind="infra-failure", cause=error.code)
-        )
+        never_began = Outcome(kind="infra-failure", cause=error.code)
+        append_end(run.session, run.plan, operation.name, never_began)
         _clean_up(run, operation, folder, is_clear=False)
         raise
     tell("reading what it changed")
@@ -130,8 +129,7 @@ def perform(
     if imported is not None:
         _quarantine(run, operation, record.outcome, imported)
     append_end(run.session, run.plan, operation.name, record.outcome, record=record)
-    cleared = _clean_up(run, operation, folder, is_clear=not result.problems)
-    problems = (*result.problems, *cleared)
+    left = _clean_up(run, operation, folder, is_clear=not result.problems)
     if trouble is not None:
         raise trouble
     return Ended(
@@ -139,7 +137,7 @@ def perform(
         outcome=record.outcome,
         record=record,
         imported=imported,
-        problems=problems,
+        problems=(*result.problems, *left),
     )
 
 

@@ -138,6 +138,8 @@ class Walk:
         try:
             entry = parse_line(line)
         except NewerStateError as error:  # not torn: a whole line, which must not be moved aside
+            if covered and not self._is_confirmed(line, following, checkpoint):
+                raise _broken(number, _CHANGED) from error
             raise NewerStateError(f"ledger line {number}: {error.message}") from error
         except InputError as error:
             if not covered:
@@ -170,6 +172,14 @@ class Walk:
             return tree.root() == checkpoint.root
         placed = entry.seq == self.head.tree.size or not why_not_next(self._before, entry)
         return placed and _links_to(following, line)
+
+    def _is_confirmed(self, line: bytes, following: bytes, checkpoint: Checkpoint) -> bool:
+        """Tell whether the next line or the signed root names exactly this line."""
+        leaf = leaf_hash(line[:-1])
+        if following:
+            return hash_text(leaf).encode() in following
+        tree = self.head.tree.append(leaf)
+        return tree.size == checkpoint.size and tree.root() == checkpoint.root
 
     def _require_root(self, checkpoint: Checkpoint) -> None:
         tree = self.head.tree

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import InputError
+from harness.errors import InputError, NewerStateError
 from harness.model.canonical import canonical_bytes
 from harness.model.digest import digest_of
 from harness.model.entry import MAX_ENTRY, Entry, parse_entry
@@ -45,13 +45,19 @@ def test_a_line_reads_back() -> None:
         ("time", "yesterday", "time: expected"),
         ("prev", "sha256:00", "digest: expected"),
         ("extra", 1, "unknown or missing members"),
-        ("_type", "harness/entry/v2", "expected _type"),
+        ("_type", "harness/other/v1", "expected _type"),
     ],
 )
 def test_a_malformed_line_is_refused(name: str, value: object, message: str) -> None:
     members = json.loads(entry().to_bytes())
     members[name] = value
     with pytest.raises(InputError, match=message):
+        parse_entry(canonical_bytes(members))
+
+
+def test_an_entry_of_a_later_version_asks_for_an_upgrade() -> None:
+    members = {**json.loads(entry().to_bytes()), "_type": "harness/entry/v2"}
+    with pytest.raises(NewerStateError, match="expected version 1 at most, got version 2"):
         parse_entry(canonical_bytes(members))
 
 

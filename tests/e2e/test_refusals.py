@@ -89,7 +89,7 @@ def test_secrets_stay_out_and_are_listed(bed: Bed) -> None:
     write(bed.project / ".env", b"PASSWORD=hunter2\n")
     shutil.copy(bed.key("ada"), bed.project / "data" / "deploy_key")
     plan = bed("seal", "few", "--json").json()
-    left_out = {item["path"] for item in plan["disclosure"]["leftOut"]}
+    left_out = {item["path"] for item in plan["operations"][0]["disclosure"]["leftOut"]}
     assert {".env", "data/deploy_key"} <= left_out
     shown = bed("plan", "show", plan["plan"]).out
     assert "left out    .env: " in shown

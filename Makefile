@@ -43,7 +43,7 @@ format: $(VENV)/ready  ## Format the code.
 
 reference: $(VENV)/ready  ## Write the generated reference pages and schemas anew.
 	@$(PYTHON) docs/generate_reference.py && $(PYTHON) docs/generate_commands.py && \
-	  $(PYTHON) docs/generate_python.py
+	  $(PYTHON) docs/generate_python.py && $(PYTHON) docs/generate_records.py
 
 undo: $(VENV)/ready  ## Take back what demo and test installed and started on this machine.
 	@$(VENV)/bin/harness setup --undo --yes

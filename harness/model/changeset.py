@@ -38,7 +38,13 @@ SPACE, DELETE = 0x20, 0x7F
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path's node before and after; never the same on both sides."""
+    """One path's node before and after; never the same on both sides.
+
+    Attributes:
+        path: where it is, from the project's folder.
+        before: what was there; None when nothing was.
+        after: what is there now; None when nothing is.
+    """
 
     path: bytes
     before: Node | None
@@ -62,7 +68,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changeset:
-    """Changes from one snapshot to another, sorted by the bytes of their paths."""
+    """Changes from one snapshot to another.
+
+    Attributes:
+        base: digest of the snapshot before.
+        result: digest of the snapshot after.
+        changes: sorted by the bytes of their paths.
+    """
 
     base: Digest
     result: Digest

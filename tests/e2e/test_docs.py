@@ -23,8 +23,10 @@ PAGES = (
     "CONTRIBUTING.md",
     "docs/tutorial/first-sealed-run.md",
     "docs/how-to/in-ci.md",
+    "docs/how-to/approve-with-an-agent-key.md",
 )
 BEFORE = {
+    "docs/how-to/approve-with-an-agent-key.md": ("harness init . --key KEY.pub --reviewer alice",),
     "docs/how-to/in-ci.md": (
         "harness init . --key KEY.pub --reviewer alice",
         "printf 'def test_nothing():\\n    assert True\\n' > test_a.py",

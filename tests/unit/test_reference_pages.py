@@ -72,6 +72,17 @@ def test_every_recipe_of_the_how_to_is_a_recipe() -> None:
     ]
 
 
+def test_the_examples_of_the_monorepo_page_are_files_that_hold() -> None:
+    payments, services, owners = examples("how-to/use-it-in-a-monorepo.md")
+    cells = [
+        cell.operation
+        for data in (payments, services)
+        for cell in read_recipe_cells(data, "page", name="part", policy=POLICY, chosen={})
+    ]
+    assert cells == ["part", *(f"part:service={name}" for name in ("payments", "billing", "mail"))]
+    assert len(read_policy(owners, "page", name="default", reviewers=b"").approval.rules) == 2
+
+
 def test_the_policy_examples_are_policies() -> None:
     project, host = examples("reference/policy.md")
     policy = read_policy(project, "policy.md", name="default", reviewers=b"")

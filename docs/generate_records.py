@@ -41,6 +41,37 @@ CLASSES = (
 )
 """Whose attributes are the members, in the order of the page."""
 
+KEPT = {
+    "added-image": ("hashed only: the definition of an added image", "image add"),
+    "apply-journal": ("`projects/ID/apply/journal.json` while an apply goes on", "apply"),
+    "approval-policy": ("object", "seal"),
+    "backup": ("`manifest.json` of a backup", "state backup"),
+    "by-products": ("object", "run, undo"),
+    "cached-base": ("derived: made again when it is lost", "image build"),
+    "changeset": ("object", "run, undo"),
+    "entry": ("a line of `ledger/entries.jsonl`", "every command that changes something"),
+    "folder": ("object", "seal, run"),
+    "frontier": ("derived: `ledger/frontier`", "every append"),
+    "image-base": ("hashed only: the key of a cached base", "image build"),
+    "image-definition": ("hashed only: `definition` of an image", "image build"),
+    "images": ("`images.lock`", "image build, image add"),
+    "init-binary": ("hashed only: the key of a built init", "image build, image add"),
+    "layer": ("derived: in `layers/`, made again when it is lost", "run"),
+    "minimal-system": ("hashed only: the key of a cached base", "image build"),
+    "plan": ("object", "seal"),
+    "project": (
+        "`projects/ID/project.json`",
+        "the first command in a project, project add, project move",
+    ),
+    "quarantine": ("object", "run, undo"),
+    "restored": ("a mark until the ledger has the restore", "state restore"),
+    "run-record": ("object", "run"),
+    "seal": ("object", "seal"),
+    "setup": ("`setup.json`: what `setup --undo` takes back", "setup"),
+    "Statement": ("object, and its signature beside it", "approve, reject"),
+}
+"""Where each kind lies, and which commands write it."""
+
 _KIND = re.compile(
     r'^[A-Z_0-9]+ = "(harness/[a-z-]+/v\d+|https://in-toto\.io/[^"]+)"$', re.MULTILINE
 )
@@ -72,8 +103,11 @@ def kinds() -> dict[str, str]:
 
 
 def _kinds() -> str:
-    rows = [f"| `{kind}` | `{module}` |" for kind, module in sorted(kinds().items())]
-    return "\n".join(["| `_type` | defined in |", "|---|---|", *rows]) + "\n"
+    rows = ["| `_type` | where it lies | written by | defined in |", "|---|---|---|---|"]
+    for kind, module in sorted(kinds().items()):
+        place, commands = KEPT[kind.split("/")[-2]]
+        rows.append(f"| `{kind}` | {place} | {commands} | `{module}` |")
+    return "\n".join(rows) + "\n"
 
 
 def _members() -> str:
@@ -119,10 +153,11 @@ def _appends() -> Iterator[str]:
             verb, phase = node.args[:2]
             body = next((k.value for k in node.keywords if k.arg == "body"), None)
             if isinstance(verb, ast.Constant) and isinstance(phase, ast.Constant) and body:
+                words = f"| `{verb.value!s}` | `{phase.value!s}` |"
                 keys = body.keys if isinstance(body, ast.Dict) else []
-                names = [f"`{k.value}`" for k in keys if isinstance(k, ast.Constant)]
+                names = [f"`{k.value!s}`" for k in keys if isinstance(k, ast.Constant)]
                 members = ", ".join(names) or f"those of `{ast.unparse(body)}`"
-                yield f"| `{verb.value}` | `{phase.value}` | {members} | `{path.name}` |"
+                yield f"{words} {members} | `{path.name}` |"
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ from harness.model.approval import (
 from harness.model.changeset import Changeset
 from harness.model.clock import add_ms, parse_time
 from harness.model.digest import Digest, digest_of
-from harness.model.policy import ApprovalPolicy
 from harness.model.plan import Plan
+from harness.model.policy import ApprovalPolicy
 
 MAX_STATEMENT = 64 * 1024
 

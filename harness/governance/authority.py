@@ -38,8 +38,8 @@ from harness.model.approval import _MAKER, Approved
 from harness.model.changeset import Changeset
 from harness.model.clock import parse_time
 from harness.model.digest import short
-from harness.model.policy import ApprovalPolicy
 from harness.model.plan import Plan
+from harness.model.policy import ApprovalPolicy
 
 T = TypeVar("T")
 

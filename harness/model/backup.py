@@ -2,8 +2,8 @@
 
 Format (`harness/backup/v1`): when it was made, how far its ledger goes, every file with size and
 digest, and number, size and digest of the objects. An object needs no line of its own: its name is
-its digest. The last member, `manifest.digest`, holds the manifest's own. Names are few and plain, so
-that nothing can be put beside them.
+its digest. The last member, `manifest.digest`, holds the manifest's own. Names are few and plain,
+so that nothing can be put beside them.
 """
 
 from __future__ import annotations

@@ -39,9 +39,13 @@ def fill(words: tuple[str, ...], places: Mapping[str, str]) -> list[str]:
 
 
 def call(*commands: list[str]) -> None:
-    """Run commands, one after the other; their output is not looked at."""
+    """Run commands, one after the other; what they say is shown when one fails."""
     for words in commands:
-        subprocess.run(words, env=dict(os.environ), check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run(words, env=dict(os.environ), check=False, capture_output=True)
+        if done.returncode:
+            raise SystemExit(
+                f"bench: {' '.join(words[:2])}: {done.stderr.decode(errors='replace')}"
+            )
 
 
 def hardened(operation: Operation) -> tuple[str, ...]:

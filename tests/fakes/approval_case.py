@@ -9,8 +9,8 @@ from harness.governance.authority import Circumstances
 from harness.model.approval import NAMESPACES, Decision
 from harness.model.changeset import Change, Changeset
 from harness.model.digest import digest_of
-from harness.model.policy import ApprovalPolicy, PathRule
 from harness.model.plan import Disclosure, Plan, PlannedOperation
+from harness.model.policy import ApprovalPolicy, PathRule
 from harness.model.tree import EntryType, Node
 from tests.fakes.ssh_signer import FakeSigner, make_signer
 

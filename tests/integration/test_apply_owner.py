@@ -52,8 +52,16 @@ def test_what_root_lands_belongs_to_the_owner_of_the_project(case: ApplyCase) ->
     assert case.tree() == AFTER
     assert owners(case.root) == {
         name: BOB if name == "bobs" else ADA
-        for name in (".", "mine", "bobs", "new", "folder", "folder/inner", "folder/inner/deep")
-        + ("folder/link",)
+        for name in (
+            ".",
+            "mine",
+            "bobs",
+            "new",
+            "folder",
+            "folder/inner",
+            "folder/inner/deep",
+            "folder/link",
+        )
     }
     assert (case.root / "bobs").stat().st_mode & 0o7777 == 0o750
 

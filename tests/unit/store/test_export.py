@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,3 +73,20 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="null"):
         export_file(tmp_path / "a\0b", [b"x"], replace=True)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_pipe_or_a_device_is_never_replaced(tmp_path: Path, *, replace: bool) -> None:
+    target = tmp_path / "pipe"
+    os.mkfifo(target)
+    with pytest.raises(InputError, match="is a device, a pipe or a socket") as caught:
+        export_file(target, [b"new"], replace=replace)
+    assert "standard output" in caught.value.hint
+    assert list(tmp_path.iterdir()) == [target]
+    assert stat.S_ISFIFO(target.lstat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_path_without_a_name_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="expected a name, got none"):
+        export_file(Path(name), [b"new"], replace=True)

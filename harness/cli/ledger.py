@@ -88,18 +88,17 @@ def ledger_object(digest: str) -> None:
 )
 @click.option(
     "--vkey",
-    default="",
     help="A verifier key that you were given: each key after it must be signed by the one before.",
 )
 @json_option
-def ledger_verify(kept: Path | None, vkey: str, *, as_json: bool) -> None:
+def ledger_verify(kept: Path | None, vkey: str | None, *, as_json: bool) -> None:
     """Check every line, the chain, the tree and the signed checkpoint.
 
     Exit code 3 and the first bad line when something does not fit. Changes of the host's key are
     followed; only what you kept elsewhere shows a ledger that was cut back or replaced.
     """
-    note = read_given_file(kept, "checkpoint") if kept else b""
-    report = verify_ledger(open_host(), kept=note, vkey=vkey.strip())
+    note = read_given_file(kept, "checkpoint") if kept is not None else None
+    report = verify_ledger(open_host(), kept=note, vkey=vkey.strip() if vkey is not None else None)
     if as_json:
         print_json(
             {
@@ -113,9 +112,9 @@ def ledger_verify(kept: Path | None, vkey: str, *, as_json: bool) -> None:
         )
         return
     click.secho(f"ledger ok: {report.size} entries, root {report.root}", fg="green")
-    if kept:
+    if kept is not None:
         click.echo("it continues the checkpoint that you kept")
-    if vkey:
+    if vkey is not None:
         click.echo("its key follows from the one that you were given")
     for warning in report.warnings:
         click.secho(f"note: {plain(warning)}", fg="yellow")

@@ -16,6 +16,7 @@ from harness.cli.offer import offer
 from harness.cli.options import json_option, print_json, project_option
 from harness.cli.plain import PlainStream, plain
 from harness.cli.show_run import print_record, record_json
+from harness.errors import InputError
 from harness.flows.history import OperationRun, RunSummary, list_runs
 from harness.flows.live_runs import cancel_run, find_live_run, follow_run
 from harness.flows.lookup import find_operation, find_run
@@ -143,7 +144,7 @@ def runs_logs(run: str, project: Path, *, stderr: bool, raw: bool, follow: bool)
     """Print what RUN wrote, as plain text.
 
     With --follow, a run that goes on in another terminal is shown from its beginning until it ends,
-    both streams; Ctrl-C ends the following and never the run.
+    both streams and all operations; Ctrl-C ends the following and never the run.
     """
     session = open_session(project)
     if follow:
@@ -164,6 +165,11 @@ def runs_logs(run: str, project: Path, *, stderr: bool, raw: bool, follow: bool)
 
 
 def _follow(session: Session, given: str) -> None:
+    if "/" in given:
+        raise InputError(
+            f"run {given:.120}: a run is followed as a whole",
+            hint=f"give the run alone: {given.partition('/')[0]:.80}",
+        )
     run = find_live_run(session, given)
     several = len(run.operations) > 1
     with live_output(quiet=False, before=lambda: None) as show:
@@ -175,7 +181,8 @@ def _follow(session: Session, given: str) -> None:
             elif frame.type in ("O", "E") and show is not None:
                 show("stdout" if frame.type == "O" else "stderr", frame.data)
     ended = find_run(session.ledger.entries(), session.project.id, run.run)
-    click.echo(f"run {ended.run}: {ended.outcome}", err=True)
+    told = ended.outcome if ended.is_over else "its controller died before it ended"
+    click.echo(f"run {ended.run}: {told}", err=True)
 
 
 @runs.command("cancel")

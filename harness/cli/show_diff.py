@@ -38,7 +38,7 @@ def print_stat(quarantine: Quarantine) -> None:
     origin = f"of run {summary.run} ({record.outcome})"
     if summary.undoes:
         origin = f"takes back {summary.undoes}"
-    state = f"landed {summary.landed}" if summary.landed else "waits in quarantine"
+    state = f"landed {summary.landed}" if summary.landed else _waiting(quarantine)
     click.echo(f"{origin}; {state}")
     for path, reason in quarantine.obstacles:
         click.secho(f"cannot land: {show(path)} {reason}", fg="red", bold=True)
@@ -51,6 +51,12 @@ def print_stat(quarantine: Quarantine) -> None:
     for change in changeset.changes:
         click.echo(_change_line(change))
     _print_by_products(quarantine)
+
+
+def _waiting(quarantine: Quarantine) -> str:
+    """Say that a diff waits, or is only kept: what did not pass can't be approved."""
+    passed = quarantine.record.outcome == "passed"
+    return "waits in quarantine" if passed else "kept in quarantine; can't land"
 
 
 def print_patch(patch: bytes) -> None:

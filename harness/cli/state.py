@@ -69,7 +69,7 @@ def state_restore(file: Path, kept: Path | None, *, as_json: bool) -> None:
     What was done after the backup is not in it: approvals that it holds count no more, for they may
     have been used since.
     """
-    note = read_given_file(kept, "checkpoint") if kept else b""
+    note = read_given_file(kept, "checkpoint") if kept is not None else None
     restored = restore_state(file, environment=os.environ, kept=note)
     if as_json:
         print_json(_restored_json(restored))

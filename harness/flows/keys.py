@@ -64,23 +64,25 @@ def renew_key(host: Host) -> KeyChange:
     return host.ledger.change_key("renew")
 
 
-def verify_ledger(host: Host, *, kept: bytes = b"", vkey: str = "") -> LedgerReport:
+def verify_ledger(
+    host: Host, *, kept: bytes | None = None, vkey: str | None = None
+) -> LedgerReport:
     """Check the whole ledger, and hold it against what somebody kept elsewhere.
 
     Args:
         host: this host.
-        kept: a checkpoint that was given out earlier.
-        vkey: a verifier key that was given out earlier.
+        kept: a checkpoint that was given out earlier; an empty one is refused.
+        vkey: a verifier key that was given out earlier; an empty one is refused.
 
     Raises:
         InputError: the verifier key is malformed.
         LedgerBrokenError: something does not fit; the first bad line is named.
         StateError: a file can't be read.
     """
-    key = parse_vkey(vkey) if vkey else None
-    watch = (read_kept(kept).size,) if kept else ()
+    key = parse_vkey(vkey) if vkey is not None else None
+    watch = (read_kept(kept).size,) if kept is not None else ()
     report = host.ledger.verify(watch=watch)
-    if kept:
+    if kept is not None:
         require_continues(report, kept)
     if key is not None:
         require_handed_over(report, key)

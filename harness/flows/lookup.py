@@ -5,6 +5,7 @@ A hash may be shortened to 12 or more digits here, to look at something; never t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -22,6 +23,8 @@ from harness.model.digest import PREFIX, Digest, is_short_digest
 from harness.model.entry import Entry
 
 T = TypeVar("T")
+
+_RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 
 
 def find_plan(entries: Sequence[Entry], project: str, given: str) -> PlanSummary:
@@ -125,6 +128,11 @@ def _pick(
     by_run = [item for item in items if run_of_item(item) == given]
     if by_run:
         return by_run[-1]
+    if _RUN_ID.fullmatch(given):
+        raise InputError(
+            f"{what}: this project has no run {given}",
+            hint="`harness runs list` and `harness plan list` show them",
+        )
     if not is_short_digest(given):
         raise InputError(
             f"{what}: expected a run id or 12 or more digits of a hash, got {given!r:.80}",

@@ -43,6 +43,8 @@ def read_recipes_to_plan(
     Raises:
         InputError: every mistake in any of them, a recipe that is not there, or a circle.
     """
+    if not names:
+        raise InputError("recipes: expected one or more names, got none")
     ordered = order_needed(session, names)
     shares = _share(session, ordered, chosen)
     read = {name: read_recipe_named(session, name, shares[name]) for name in ordered}

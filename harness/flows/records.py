@@ -89,5 +89,10 @@ def load_record(session: Session, run: RunSummary, operation: OperationRun) -> R
     """
     if not operation.record:
         where = run.run if len(run.operations) == 1 else f"{run.run}/{operation.name}"
-        raise InputError(f"run {where}: {operation.outcome}; it left no record and no logs")
+        raise InputError(
+            f"run {where}: {operation.outcome}; it left no record and no logs",
+            hint=f"`harness runs show {run.run}` says more"
+            if run.is_over
+            else f"while it goes on: `harness runs logs --follow {run.run}`",
+        )
     return parse_run_record(session.blobs.get(parse_digest(operation.record)))

@@ -58,13 +58,16 @@ class Restored:
     missing_images: tuple[str, ...] | None
 
 
-def restore_state(file: Path, *, environment: Mapping[str, str], kept: bytes = b"") -> Restored:
+def restore_state(
+    file: Path, *, environment: Mapping[str, str], kept: bytes | None = None
+) -> Restored:
     """Restore a backup into a state folder that is missing or empty.
 
     Args:
         file: the backup.
         environment: says where the state folder is.
-        kept: a checkpoint that was given out; the backup must reach as far.
+        kept: a checkpoint that was given out; the backup must reach as far; an empty
+            one is refused.
 
     Raises:
         InputError: the file can't be read.
@@ -106,12 +109,12 @@ def _read(file: Path, folder: Path) -> Manifest:
         raise InputError(f"backup: {file}: {error.strerror}") from error
 
 
-def _verify(state: StateFolder, manifest: Manifest, kept: bytes) -> None:
+def _verify(state: StateFolder, manifest: Manifest, kept: bytes | None) -> None:
     """Check that what was unpacked is one whole state."""
     keys = KeyFolder(state.host)
     ledger = Ledger(state.ledger, keys, now=read_clock)
     try:
-        report = ledger.verify(watch=(read_kept(kept).size,) if kept else ())
+        report = ledger.verify(watch=(read_kept(kept).size,) if kept is not None else ())
         covered = ledger.signed()
         ours = (manifest.entries, manifest.root, manifest.last)
         if covered is None or (covered.head.tree.size, report.root, report.time) != ours:
@@ -120,7 +123,7 @@ def _verify(state: StateFolder, manifest: Manifest, kept: bytes) -> None:
             raise VerificationError("backup: its ledger has lines that no checkpoint covers")
         if manifest.has_key:
             keys.signer()
-        if kept:
+        if kept is not None:
             require_continues(report, kept)
         for digest in named_objects(covered.entries, state.blobs.get):
             if not state.blobs.has(digest):

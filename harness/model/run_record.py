@@ -135,7 +135,8 @@ class RunRecord:
     @property
     def hint(self) -> str:
         """Return what may help a recipe that failed; empty when there is nothing to say."""
-        is_it = self.outcome.kind == "failed" and self.workspace == "overlay"
+        began = not any(step.exec_errno for step in self.steps)
+        is_it = self.outcome.kind == "failed" and self.workspace == "overlay" and began
         return RENAME_HINT if is_it else ""
 
     def to_bytes(self) -> bytes:

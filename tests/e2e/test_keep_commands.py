@@ -51,6 +51,18 @@ def test_a_key_hands_over_and_whoever_holds_the_old_one_can_follow(bed: OldBed) 
     assert {parse_vkey(key["key"]).name for key in keys} == {parse_vkey(first).name}
 
 
+@pytest.mark.parametrize("given", ["", " "])
+def test_a_key_or_checkpoint_that_is_empty_is_never_taken_for_none(
+    bed: OldBed, tmp_path: Path, given: str
+) -> None:
+    """An unset variable of a script, or a file that was never written, must not pass as checked."""
+    unchanged(bed, "ledger", "verify", "--vkey", given, code=2, says="verifier key: expected name")
+    note = tmp_path / "kept.txt"
+    note.write_text(given)
+    says = "checkpoint: expected text"
+    unchanged(bed, "ledger", "verify", "--checkpoint", str(note), code=3, says=says)
+
+
 def test_a_lost_key_is_said_and_never_replaced_in_silence(bed: OldBed) -> None:
     first = vkey(bed)
     (bed.at.state / "host" / "key.pem").unlink()

@@ -106,6 +106,8 @@ def test_a_run_is_followed_and_cancelled_from_another_terminal(bed: Bed) -> None
         _, process = begin_slow(bed)
         (run,) = bed("runs", "list", "--json").json()
         assert run["operations"][0]["kind"] == "running"
+        one = f"{run['run']}/slow"
+        assert "is followed as a whole" in bed("runs", "logs", "--follow", one, code=2).err
         follower = bed.start("runs", "logs", "--follow", run["run"])
         assert follower.stdout is not None
         assert follower.stdout.readline() == b"begun\n", "a late one sees it from its beginning"
@@ -152,6 +154,8 @@ def test_a_suite_whose_controller_was_killed_keeps_what_had_ended(bed: Bed) -> N
     process.communicate(timeout=SECONDS)
     (run,) = bed("runs", "list", "--json").json()
     assert "its controller died" in bed("runs", "cancel", run["run"], code=2).err
+    followed = bed("runs", "logs", "--follow", run["run"])
+    assert "its controller died before it ended" in followed.err
     assert "recorded as interrupted" in bed("seal", "few").err
     (run,) = bed("runs", "list", "--json").json()
     assert [item["kind"] for item in run["operations"]] == ["passed", "interrupted", "interrupted"]

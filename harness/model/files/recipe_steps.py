@@ -92,7 +92,8 @@ def _read_timeout(node: Node | None, wall_ms: int, label: str, mistakes: Mistake
     if not FLOOR["wall_ms"] <= value <= wall_ms:
         least, most = spell_amount("time", FLOOR["wall_ms"]), spell_amount("time", wall_ms)
         message = f"{label}.timeout: expected {least} to {most}, got {text(node)}"
-        mistakes.add(node.place, message, "the limit `wall` ends the whole run before it")
+        late = "the limit `wall` ends the whole run before it"
+        mistakes.add(node.place, message, late if value > wall_ms else "")
     return value
 
 

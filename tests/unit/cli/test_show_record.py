@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli.show_run import print_record, record_json
 from harness.model.digest import digest_of
-from harness.model.outcome import Outcome, OutcomeKind
+from harness.model.outcome import Outcome, OutcomeKind, StepReport
 from harness.model.run_record import RENAME_HINT, RunRecord, StreamRecord
 
 STREAM = StreamRecord(
@@ -62,6 +62,13 @@ def test_a_recipe_that_failed_on_the_overlay_is_told_of_the_copy(
     print_record(record, several=False)
     assert ("`workspace: copy` in the recipe allows it" in capsys.readouterr().out) == is_told
     assert record_json(record)["hint"] == (RENAME_HINT if is_told else "")
+
+
+def test_a_program_that_never_began_is_not_told_of_the_copy() -> None:
+    """It can't have renamed anything."""
+    step = StepReport(index=0, exit=127, signal=None, exec_errno=2, duration_ms=0)
+    assert dataclasses.replace(RECORD, steps=(step,)).hint == ""
+    assert dataclasses.replace(RECORD, steps=(dataclasses.replace(step, exec_errno=0),)).hint
 
 
 def test_a_copy_is_named_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def save(host: Host, tmp_path: Path, *, with_key: bool = True) -> BackedUp:
     return back_up(host, tmp_path / "backup.tar", with_key=with_key)
 
 
-def bring_back(tmp_path: Path, *, kept: bytes = b"", place: str = "new") -> Restored:
+def bring_back(tmp_path: Path, *, kept: bytes | None = None, place: str = "new") -> Restored:
     return restore_state(
         tmp_path / "backup.tar", environment={"HARNESS_STATE": str(tmp_path / place)}, kept=kept
     )
@@ -133,6 +133,15 @@ def test_a_line_that_no_checkpoint_covers_stays_out(host: Host, tmp_path: Path) 
     assert made.manifest.entries == 19
     bring_back(tmp_path)
     assert open_at(tmp_path / "new").ledger.entries()[-1].verb == "restore"
+
+
+def test_an_empty_checkpoint_is_refused_and_never_taken_for_none(
+    host: Host, tmp_path: Path
+) -> None:
+    save(host, tmp_path)
+    with pytest.raises(LedgerBrokenError, match="checkpoint: expected text"):
+        bring_back(tmp_path, kept=b"")
+    assert not (tmp_path / "new").exists()
 
 
 def test_without_the_key_all_can_be_read_and_nothing_signed(host: Host, tmp_path: Path) -> None:

@@ -6,7 +6,13 @@ import pytest
 
 from harness.errors import InputError
 from harness.flows.history import expect_duration, list_plans, list_quarantined, list_runs
-from harness.flows.lookup import find_operation, find_plan, find_quarantined, pick_exact_diff
+from harness.flows.lookup import (
+    find_operation,
+    find_plan,
+    find_quarantined,
+    find_run,
+    pick_exact_diff,
+)
 from harness.model.digest import Digest, digest_of
 from harness.model.entry import Entry, EntryVerb, Phase
 
@@ -185,6 +191,11 @@ def test_what_fits_several_plans_needs_more_digits(log: Log) -> None:
 def test_too_few_digits_find_nothing(log: Log, given: str) -> None:
     with pytest.raises(InputError, match="expected a run id or 12 or more digits"):
         find_plan(log.entries, "one", given)
+
+
+def test_a_run_id_of_another_project_is_not_called_malformed(log: Log) -> None:
+    with pytest.raises(InputError, match="this project has no run 20260101-000000-abcdef"):
+        find_run(log.entries, "one", "20260101-000000-abcdef")
 
 
 def test_the_expected_time_is_the_median_of_passed_runs(log: Log) -> None:

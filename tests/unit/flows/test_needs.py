@@ -147,3 +147,8 @@ def test_a_parameter_goes_to_every_recipe_that_declares_it(project: Project) -> 
     with pytest.raises(InputError, match="parameters are not valid") as caught:
         read_recipes_to_plan(session, ["c"], {"p": "y"})
     assert "no recipe of this plan (c) has such a parameter" in str(caught.value.issues[0])
+
+
+def test_a_plan_of_no_recipe_is_refused(project: Project) -> None:
+    with pytest.raises(InputError, match="recipes: expected one or more names, got none"):
+        read_recipes_to_plan(project(a=""), [], {})

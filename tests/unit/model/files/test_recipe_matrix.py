@@ -259,7 +259,10 @@ def test_a_seal_of_the_first_version_means_what_it_meant() -> None:
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ("{run: [ls], timeout: 11m}", "steps[0].timeout: expected 100ms to 10m, got 11m"),
+        (
+            "{run: [ls], timeout: 11m}",
+            "steps[0].timeout: expected 100ms to 10m, got 11m (fix: the limit",
+        ),
         ("{run: [ls], timeout: 99ms}", "steps[0].timeout: expected 100ms to 10m, got 99ms"),
         ("{run: [ls], timeout: 5}", "steps[0].timeout: expected text, got the number 5"),
         ("{run: [ls], timeout: 5 min}", "steps[0].timeout: expected something like 5m"),
@@ -276,6 +279,11 @@ def test_bad_bounds_of_a_step(more: str, expected: str) -> None:
     (found,) = mistakes(HEAD + f"steps: [{more}]\n")
     assert expected in found
     assert found.startswith("r.yaml:5:")
+
+
+def test_a_timeout_that_is_too_short_is_not_blamed_on_the_limit_wall() -> None:
+    (found,) = mistakes(HEAD + "steps: [{run: [ls], timeout: 99ms}]\n")
+    assert found.endswith("got 99ms")
 
 
 @pytest.mark.parametrize(

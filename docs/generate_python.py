@@ -26,7 +26,8 @@ commands: nothing runs or lands that `harness run` or `harness apply` would refu
 on a terminal, and nothing is printed; the logger `harness` says what was settled or left over.
 
 Names, parameters and fields stay as they are within a major version; a value may get more fields.
-Every error is a `HarnessError` with `message`, `hint`, `issues`, `code` and `exit_code`, as in
+A wrong type of argument is a `TypeError` or `AttributeError`, as anywhere in Python. Every other
+error is a `HarnessError` with `message`, `hint`, `issues`, `code` and `exit_code`, as in
 [errors](errors.md). A recipe that fails is no error: `Run.passed` is then false.
 
 A `Project` may be used by several threads; each of its methods opens the state by itself.

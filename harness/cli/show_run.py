@@ -14,6 +14,7 @@ from harness.cli.plain import plain
 from harness.flows.operation import Ended
 from harness.flows.run import Ran
 from harness.model.clock import show_duration
+from harness.model.digest import Digest
 from harness.model.outcome import StepReport
 from harness.model.run_record import RunRecord, StreamRecord
 
@@ -54,13 +55,18 @@ def _print_ended(ran: Ran, ended: Ended, *, several: bool) -> None:
 
 
 def _print_next(ran: Ran) -> None:
-    """Print what to do with the diffs that wait."""
+    """Print what to do with the diffs that wait; the same diff of two operations lands once."""
     changed = [item for item in ran.operations if item.imported and item.imported.changeset.changes]
+    told: set[Digest] = set()
     for item in changed:
+        digest = item.imported.changeset.digest if item.imported else None
+        if digest is None or digest in told:
+            continue
+        told.add(digest)
         where = ran.plan.run if len(changed) == 1 else f"{ran.plan.run}/{item.name}"
         click.echo(f"next: harness diff {where}")
-        if item.outcome.kind == "passed" and item.imported:
-            click.echo(f"then: harness approve {item.imported.changeset.digest}{key_words()}")
+        if item.outcome.kind == "passed":
+            click.echo(f"then: harness approve {digest}{key_words()}")
 
 
 def _note(problem: str) -> None:

@@ -135,6 +135,8 @@ def find_project_root(start: Path) -> Path:
                 return folder
     except OSError as error:
         raise InputError(f"project: {str(start)!r:.100}: {error.strerror}") from error
+    except ValueError as error:  # a NUL byte
+        raise InputError(f"project: {str(start)!r:.100}: {error}") from error
     raise InputError(
         f"project: no {PROJECT_FILE} in {start} or above it",
         hint="`harness init` writes one, with commented recipes and policies",

@@ -48,6 +48,12 @@ def call(*commands: list[str]) -> None:
             )
 
 
+def remove_container(name: str) -> None:
+    """Remove what a baseline that failed has left; what is not there is fine."""
+    for words in (("rm", "--force", name), ("volume", "rm", "--force", name)):
+        subprocess.run(["docker", *words], check=False, capture_output=True)
+
+
 def hardened(operation: Operation) -> tuple[str, ...]:
     """Return the options of `docker run` and `docker create` that make our worker of a container.
 

@@ -8,7 +8,7 @@ from harness.execution.snapshot.view import SnapshotView
 from harness.execution.worker.operation import Operation, operation_from_seal
 from harness.execution.worker.workspace import make_workspace
 from harness.flows.worker_identity import worker_owner
-from tests.bench.commands import OVERLAY, call, fill, hardened, spelled
+from tests.bench.commands import OVERLAY, call, fill, hardened, remove_container, spelled
 from tests.bench.figure import Figure, take_pairs, timed
 from tests.bench.ground import Bed, Ground
 
@@ -80,7 +80,7 @@ def copy_run(ground: Ground, count: int) -> list[Figure]:
     commands = (
         ("docker", "create", "--name=$NAME", *hardened(operation), f"--mount={mount}",
          "--entrypoint=python3", "$IMAGE", "tool.py"),
-        ("docker", "cp", "--archive", "$FILES/.", "$NAME:/workspace"),
+        ("docker", "cp", "$FILES/.", "$NAME:/workspace"),
         ("docker", "start", "--attach", "$NAME"),
         ("docker", "cp", "$NAME:/workspace", "$OUT"),
         ("docker", "rm", "$NAME"),
@@ -95,7 +95,11 @@ def copy_run(ground: Ground, count: int) -> list[Figure]:
             "$FILES": str(layer),  # the project's files, with the worker's owner
             "$OUT": str(bed.state / name),
         }
-        return timed(lambda: call(*(fill(words, places) for words in commands)))
+        try:
+            return timed(lambda: call(*(fill(words, places) for words in commands)))
+        except SystemExit:
+            remove_container(name)
+            raise
 
     def ours() -> float:
         digest = bed.approve(bed.seal())

@@ -89,7 +89,8 @@ def decide_plan(plan: Plan, given: Circumstances) -> Approved[Plan]:
         InputError: the policy or the reviewers file can't be met or read as written.
     """
     reviewers = _check_setting(plan, given)
-    if parse_time(given.now) > parse_time(plan.not_after):
+    # A plan that ran says so for ever, also past its end.
+    if not given.spent and parse_time(given.now) > parse_time(plan.not_after):
         raise ApprovalExpiredError(
             f"plan {short(plan.digest)}: expected use before {plan.not_after}, got {given.now}"
         )

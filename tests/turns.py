@@ -57,6 +57,7 @@ class Register:
 
     def __init__(self) -> None:
         self._dealt: set[str] = set()
+        self._lost: list[str] = []
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
@@ -69,13 +70,15 @@ class Register:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail a session that lost tests."""
-        if self._dealt and session.exitstatus == pytest.ExitCode.OK:
+        """Fail a session that lost tests; one that failed or was stopped has said why."""
+        if session.exitstatus == pytest.ExitCode.OK:
+            self._lost = sorted(self._dealt)
+        if self._lost:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Name the tests that were lost."""
-        for nodeid in sorted(self._dealt):
+        for nodeid in self._lost:
             terminalreporter.write_line(f"LOST {nodeid}: no worker told how it ended", red=True)
 
 
